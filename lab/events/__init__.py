@@ -1,0 +1,50 @@
+"""Events: what the engine, the compiler and the cluster say of themselves, and the Recording that keeps it."""
+
+from lab.events.bus import Batch, Bus, Detail, Listener, Row, bus
+from lab.events.catalogue import (
+    BackwardFinished,
+    BackwardStarted,
+    Evaluated,
+    GradientStored,
+    HyperparameterChanged,
+    LeafUsed,
+    OpRecorded,
+    ParameterMeasured,
+    RuleApplied,
+    RunFinished,
+    RunStarted,
+    RunStateChanged,
+    StepFinished,
+    ValueSeen,
+)
+from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
+
+__all__ = [
+    "EVENTS",
+    "ORIGIN",
+    "Array",
+    "BackwardFinished",
+    "BackwardStarted",
+    "Batch",
+    "Bus",
+    "Detail",
+    "Evaluated",
+    "Event",
+    "GradientStored",
+    "HyperparameterChanged",
+    "LeafUsed",
+    "Listener",
+    "OpRecorded",
+    "Origin",
+    "ParameterMeasured",
+    "Row",
+    "RuleApplied",
+    "RunFinished",
+    "RunStarted",
+    "RunStateChanged",
+    "StepFinished",
+    "ValueSeen",
+    "bus",
+    "event",
+    "fields_of",
+]

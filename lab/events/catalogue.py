@@ -1,0 +1,207 @@
+"""Every event that the lab can emit: past tense, ids and numbers, units in the names.
+
+One list, because it is also the schema of the recording file: a view or a test starts reading here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from lab.events.event import Array, Event, event
+
+# --- the graph grows ---------------------------------------------------------------------------------------------
+
+
+@event
+class LeafUsed(Event):
+    """A leaf (a tensor that the user made) took part in an operation for the first time in this recording."""
+
+    node: int
+    name: str
+    """Given name, parameter path, or the variable that held it; "" when unknown."""
+    shape: tuple[int, ...]
+    dtype: str
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class OpRecorded(Event):
+    """An operation ran and its node was put on the tape."""
+
+    node: int
+    op: str
+    """Key of `lab.ops.PRIMITIVES`: its record has the formula and the rule of each edge."""
+    parents: tuple[int, ...]
+    """Node of each operand, in order of the arguments; -1 for an operand that is not tracked."""
+    shape: tuple[int, ...]
+    dtype: str
+    level: int
+    """0 for the ordinary tape, higher for the tape of an enclosing transform."""
+    constants: tuple[str, ...] = ()
+    """Short text for each operand that is not tracked ("" for a tracked one); empty unless sources are recorded."""
+    module: str = ""
+    """Path of the module in whose forward it ran, as "1.weight's owner": "1", "encoder.0"; "" outside."""
+    file: str = ""
+    line: int = 0
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class ValueSeen(Event):
+    """What a value, a gradient, or one edge's contribution to a gradient looked like. Emitted from detail "statistics" on.
+
+    `role` is "value" (output of `node`), "gradient" (the complete cotangent of `node`), or "contribution" (what the rule
+    of `source` for its operand number `argument` sent to `node`). Statistics are over finite entries; nan if there are none.
+    """
+
+    node: int
+    role: str
+    source: int
+    argument: int
+    shape: tuple[int, ...]
+    minimum: float
+    maximum: float
+    mean: float
+    norm: float
+    n_nonfinite: int
+    value: Array | None
+    """A copy, when a listener asked for detail "value" and the array has at most 4,096 entries; else None."""
+
+    per_operation: ClassVar[bool] = True
+
+
+# --- the backward walk -------------------------------------------------------------------------------------------
+
+
+@event
+class BackwardStarted(Event):
+    """A backward walk begins at `root` and will visit `n_nodes` nodes."""
+
+    root: int
+    n_nodes: int
+    level: int
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class RuleApplied(Event):
+    """The backward rules of `node` ran: its gradient was complete, and a contribution went to each of `targets`."""
+
+    node: int
+    op: str
+    targets: tuple[int, ...]
+    """Parent node of each edge that was computed, in order of the arguments; -1 where no gradient was wanted."""
+    level: int
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class GradientStored(Event):
+    """A leaf received its gradient; `accumulated` if it was added to one that was there."""
+
+    node: int
+    accumulated: bool
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class BackwardFinished(Event):
+    """The walk ended."""
+
+    root: int
+    n_nodes: int
+    level: int
+
+    per_operation: ClassVar[bool] = True
+
+
+# --- training ----------------------------------------------------------------------------------------------------
+
+
+@event
+class RunStarted(Event):
+    """A training run began."""
+
+    name: str
+    n_steps: int
+    """Planned number of optimiser steps; 0 when unknown."""
+    n_epochs: int
+    n_parameters: int
+    model: str
+    """One-line description of the model."""
+    optimizer: str
+
+
+@event
+class RunStateChanged(Event):
+    """A run went to "running", "paused", "stopping"."""
+
+    step: int
+    state: str
+
+
+@event
+class StepFinished(Event):
+    """One optimiser step is done; `loss` is of the batch before the update."""
+
+    step: int
+    epoch: int
+    loss: float
+    n_examples: int
+    elapsed_ms: float
+    """Of this step alone: forward, backward, update."""
+
+
+@event
+class Evaluated(Event):
+    """Loss and accuracy over a whole split ("train", "test")."""
+
+    step: int
+    epoch: int
+    split: str
+    loss: float
+    accuracy: float
+    """Share of right answers, 0 to 1; nan where accuracy has no meaning."""
+    n_examples: int
+
+
+@event
+class ParameterMeasured(Event):
+    """Norm and histogram of a parameter ("value") or its gradient ("gradient") at a step."""
+
+    step: int
+    name: str
+    role: str
+    n_entries: int
+    norm: float
+    minimum: float
+    maximum: float
+    n_nonfinite: int
+    edges: tuple[float, ...]
+    """Bin edges of the histogram, one more than `counts`; empty when no entry is finite."""
+    counts: tuple[int, ...]
+
+
+@event
+class HyperparameterChanged(Event):
+    """A hyperparameter was set, at the start or by hand while training ran."""
+
+    step: int
+    name: str
+    value: float
+
+
+@event
+class RunFinished(Event):
+    """A run ended: "finished", "stopped" or "failed"; `reason` is the failure's first line."""
+
+    name: str
+    state: str
+    n_steps: int
+    elapsed_ms: float
+    reason: str

@@ -1,0 +1,84 @@
+"""A Scene is what `scene.js` draws: plain arrays of nodes, edges, labels and moving tokens, with a caption.
+
+It is a value: views return a new one, the host sends the browser only what differs from the last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+NODE_KINDS: tuple[str, ...] = ("leaf", "op", "constant", "output", "group", "rank")
+"""What a node is: decides its shape (leaf: rounded, op: pill, constant: small plain box, group: stacked, rank: disc)."""
+
+NODE_STATES: tuple[str, ...] = ("idle", "new", "active", "done", "waiting", "trouble")
+"""What happens to it now: decides outline and mark, never by colour alone."""
+
+EDGE_STATES: tuple[str, ...] = ("idle", "forward", "backward", "done", "none")
+"""What runs along an edge now; "none": no gradient was wanted there (drawn dotted)."""
+
+
+class Node(NamedTuple):
+    """One box. Coordinates and sizes are in pixels of the scene at zoom 1, centre of the box, y downwards."""
+
+    id: str
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    """First line, e.g. "x * y"."""
+    sublabel: str = ""
+    """Second line, e.g. "6.0" or "(64, 128) float32"."""
+    gradient: str = ""
+    """Third line in the gradient colour, e.g. "grad 4.0"; "" is no gradient yet, and drawn apart from "grad 0"."""
+    kind: str = "op"
+    state: str = "idle"
+    tone: float | None = None
+    """Magnitude in 0..1 for the sequential palette, -1..1 for the diverging one; None: the neutral fill of its kind."""
+    aria: str = ""
+    """What a screen reader says; empty: label, sublabel and gradient."""
+
+
+class Edge(NamedTuple):
+    """One arrow from node `source` to node `target` (ids), with bends in between."""
+
+    id: str
+    source: str
+    target: str
+    bends: tuple[tuple[float, float], ...] = ()
+    label: str = ""
+    """Text on the edge: a value while going forward, a gradient while going back."""
+    state: str = "idle"
+    width: float = 1.5
+
+
+class Token(NamedTuple):
+    """Something that moves along an edge once: the browser interpolates. Times in ms from when the scene is shown."""
+
+    edge: str
+    delay: float = 0.0
+    duration: float = 400.0
+    backward: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A whole picture.
+
+    Attributes:
+        nodes, edges, tokens: what is drawn; ids are unique, edges name existing nodes, tokens existing edges.
+        caption: one sentence that says the point, and run or simulation.
+        title: short name, for the page title and for screen readers.
+        legend: (mark, meaning) pairs, mark one of the node or edge states or kinds.
+        selected: id of the selected node, or "".
+    """
+
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    tokens: tuple[Token, ...] = ()
+    caption: str = ""
+    title: str = ""
+    legend: tuple[tuple[str, str], ...] = field(default=())
+    selected: str = ""
