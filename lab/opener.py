@@ -147,7 +147,7 @@ def serve(folder: Path, *, port: int = 8888, browser: bool = True) -> int:
     command = [
         sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
         f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/tree/{first.name}",
-        f"--ServerApp.open_browser={shown}", "--ServerApp.answer_yes=True", "--log-level=ERROR",
+        f"--ServerApp.open_browser={shown}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR",
         # No news and no search for updates: nothing leaves this machine.
         "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
@@ -213,7 +213,8 @@ def _running(command: list[str], environment: Mapping[str, str]) -> Iterator[sub
     watched = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.signal(number, leave) for number in watched}
     log.debug("starting %s", command)
-    server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own words
+    server = subprocess.Popen(  # noqa: S603 - the words are our own, and no shell reads them
+        command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield server
     finally:
