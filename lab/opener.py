@@ -6,6 +6,8 @@ What was copied is remembered by its hash, so that a lesson the user has changed
 from __future__ import annotations
 
 import hashlib
+import http
+import http.client
 import json
 import logging
 import os
@@ -18,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from lab.errors import ArgumentError, LabError
 
@@ -230,17 +233,29 @@ def _running(command: list[str], environment: Mapping[str, str]) -> Iterator[sub
 
 
 def _url(server: subprocess.Popen[bytes], token: str, runtime: Path) -> str:
-    """Address of the server with this token, once it listens; "" when it ended before."""
+    """Address of the server with this token, once it answers; "" when it ended before."""
     while True:
         for path in runtime.glob("jpserver-*.json"):
             try:
                 info = json.loads(path.read_bytes())
             except (ValueError, OSError):  # being written, or its server has just ended: look again
                 continue
-            if info.get("token") == token:
+            if info.get("token") == token and _answers(info, token):
                 return str(info["url"])
         try:
             server.wait(timeout=0.1)
         except subprocess.TimeoutExpired:
             continue
         return ""
+
+
+def _answers(info: Mapping[str, Any], token: str) -> bool:
+    """Whether the server of this file answers: it writes the file first and begins to listen a moment later."""
+    connection = http.client.HTTPConnection("127.0.0.1", info["port"], timeout=5)
+    try:
+        connection.request("GET", info["base_url"] + "api/status", headers={"Authorization": f"token {token}"})
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
