@@ -1,0 +1,135 @@
+"""The only file that imports numba: it teaches numba the lab's scalar functions and compiles kernels through the cache.
+
+Nothing imports this file until a kernel is called (`kernel.py` and `fuse.py` do it then), so `import lab` stays light and
+works where numba is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.extending import intrinsic, overload, register_jitable
+
+from lab.kernels import cache, scalars
+from lab.kernels.arguments import Argument
+
+CONTRACT = {"contract"}
+"""The polynomials may use fused multiply-add; nothing else, since their order of operations is their accuracy."""
+
+
+@intrinsic
+def _truncated(typing: Any, x: Any) -> Any:
+    return types.int32(x), lambda context, builder, signature, args: builder.fptosi(args[0], ir.IntType(32))
+
+
+@intrinsic
+def _as_float(typing: Any, n: Any) -> Any:
+    return types.float32(types.int32), lambda context, builder, signature, args: builder.bitcast(args[0], ir.FloatType())
+
+
+@intrinsic
+def _as_bits(typing: Any, x: Any) -> Any:
+    return types.int32(types.float32), lambda context, builder, signature, args: builder.bitcast(args[0], ir.IntType(32))
+
+
+def _teach() -> None:
+    """Tell numba what the functions of `scalars` mean inside a kernel."""
+
+    def by_type(function: Callable[..., Any], single: Callable[..., Any], double: Callable[..., Any]) -> None:
+        def narrow(x: Any) -> Any:
+            return single(x)
+
+        def wide(x: Any) -> Any:
+            return double(x)
+
+        def choose(x: Any) -> Any:  # numba wants the same names and annotations as its choices have
+            return narrow if x == types.float32 else wide
+
+        overload(function, jit_options={"fastmath": CONTRACT})(choose)
+
+    overload(scalars.to_int)(lambda x: lambda x: _truncated(x))
+    overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))
+    overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))
+    for helper in scalars.INLINED:
+        register_jitable(fastmath=CONTRACT)(helper)
+    for function, (single, double) in scalars.BY_TYPE.items():
+        by_type(function, single, double)
+
+
+_teach()
+
+
+class DiskCache(_Cache):  # type: ignore[misc] # numba has no types
+    """What a numba dispatcher asks before it compiles: one checksummed file per kernel and signature."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name, self.source, self.enabled = name, source, True
+
+    @property
+    def cache_path(self) -> str:
+        return str(cache.cache_folder())
+
+    def file_name(self, signature: Any, codegen: Any) -> str:
+        # magic_tuple names the CPU and its features: a folder on a network disk may serve several machines
+        text = repr((self.name, self.source, signature, codegen.magic_tuple()))
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.nbc"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        name = self.file_name(sig, target_context.codegen())
+        payload = cache.load(name) if self.enabled else None
+        if payload is None:
+            return None
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(payload))  # noqa: S301 - a private folder
+        except Exception as why:  # noqa: BLE001 - whatever an old or foreign file does, compiling again is the cure
+            cache.drop(name, f"{type(why).__name__}: {why}")
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if self.enabled and not data.library.has_dynamic_globals:
+            cache.save(self.file_name(sig, data.codegen), dumps(data._reduce()))
+
+    def enable(self) -> None:
+        self.enabled = True
+
+    def disable(self) -> None:
+        self.enabled = False
+
+    def flush(self) -> None:
+        pass
+
+
+def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: set[str], **options: Any) -> Any:
+    """A numba dispatcher for `function` that compiles nothing yet and keeps what it compiles on disk.
+
+    Args:
+        source: text that changes whenever the compiled code would (the kernel's own; lab.kernels is in the folder's name).
+        fastmath: LLVM's flags; never all of them, since nan and inf must survive to be shown.
+    """
+    made = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
+    made._cache = DiskCache(name, source)
+    return made
+
+
+def compile_for(made: Any, arguments: tuple[Argument, ...], dtype: str) -> None:
+    """Compile `made` (or load it) for arguments whose "T" is `dtype`, and for nothing else."""
+    made.disable_compile(False)
+    try:
+        made.compile(tuple(_type(argument, dtype) for argument in arguments))
+    finally:
+        made.disable_compile(bool(made.signatures))
+
+
+def _type(argument: Argument, dtype: str) -> Any:
+    item = getattr(types, {"T": dtype, "bool": "boolean"}.get(argument.dtype, argument.dtype))
+    return types.Array(item, argument.ndim, "C") if argument.ndim else item
