@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
@@ -26,19 +26,21 @@ CONTRACT = {"contract"}
 """The polynomials may use fused multiply-add; nothing else, since their order of operations is their accuracy."""
 
 
-@intrinsic
-def _truncated(typing: Any, x: Any) -> Any:
-    return types.int32(x), lambda context, builder, signature, args: builder.fptosi(args[0], ir.IntType(32))
+def _instruction(name: str, source: Any, target: Any, target_ir: Any) -> Any:
+    """A function of one number that is one LLVM conversion."""
+
+    def typed(context: Any, value: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return getattr(builder, name)(values[0], target_ir)
+
+        return target(source), emit
+
+    return intrinsic(typed)  # type: ignore[arg-type]
 
 
-@intrinsic
-def _as_float(typing: Any, n: Any) -> Any:
-    return types.float32(types.int32), lambda context, builder, signature, args: builder.bitcast(args[0], ir.FloatType())
-
-
-@intrinsic
-def _as_bits(typing: Any, x: Any) -> Any:
-    return types.int32(types.float32), lambda context, builder, signature, args: builder.bitcast(args[0], ir.IntType(32))
+_truncated = _instruction("fptosi", types.float32, types.int32, ir.IntType(32))
+_as_float = _instruction("bitcast", types.int32, types.float32, ir.FloatType())
+_as_bits = _instruction("bitcast", types.float32, types.int32, ir.IntType(32))
 
 
 def _teach() -> None:
@@ -68,7 +70,7 @@ def _teach() -> None:
 _teach()
 
 
-class DiskCache(_Cache):  # type: ignore[misc] # numba has no types
+class DiskCache(_Cache):
     """What a numba dispatcher asks before it compiles: one checksummed file per kernel and signature."""
 
     def __init__(self, name: str, source: str) -> None:
@@ -90,14 +92,15 @@ class DiskCache(_Cache):  # type: ignore[misc] # numba has no types
         if payload is None:
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(payload))  # noqa: S301 - a private folder
+            parts = pickle.loads(payload)  # noqa: S301 - from a private folder
+            return CompileResult._rebuild(target_context, *parts)  # type: ignore[no-untyped-call]
         except Exception as why:  # noqa: BLE001 - whatever an old or foreign file does, compiling again is the cure
             cache.drop(name, f"{type(why).__name__}: {why}")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if self.enabled and not data.library.has_dynamic_globals:
-            cache.save(self.file_name(sig, data.codegen), dumps(data._reduce()))
+            cache.save(self.file_name(sig, data.codegen), dumps(data._reduce()))  # type: ignore[no-untyped-call]
 
     def enable(self) -> None:
         self.enabled = True
@@ -109,14 +112,14 @@ class DiskCache(_Cache):  # type: ignore[misc] # numba has no types
         pass
 
 
-def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: set[str], **options: Any) -> Any:
+def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: frozenset[str]) -> Any:
     """A numba dispatcher for `function` that compiles nothing yet and keeps what it compiles on disk.
 
     Args:
         source: text that changes whenever the compiled code would (the kernel's own; lab.kernels is in the folder's name).
         fastmath: LLVM's flags; never all of them, since nan and inf must survive to be shown.
     """
-    made = numba.njit(nogil=True, error_model="numpy", fastmath=fastmath, **options)(function)
+    made = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
     made._cache = DiskCache(name, source)
     return made
 

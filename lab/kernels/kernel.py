@@ -80,7 +80,7 @@ class Kernel:
         with _lock:
             if dtype not in self.compiled:
                 if self._dispatcher is None:
-                    self._dispatcher = backend.dispatcher(self.body, self.name, self.name, set(self.fastmath))
+                    self._dispatcher = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
                 backend.compile_for(self._dispatcher, self.arguments, dtype)
                 self.compiled[dtype] = True
                 self._rebind(self._dispatcher)

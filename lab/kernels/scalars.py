@@ -11,6 +11,7 @@ share the same core, which keeps the small difference exp(r) - 1 exact near 0. N
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,18 @@ def sigmoid64(x: Number) -> Any:
     return top / (1.0 + z)
 
 
+def sign32(x: Number) -> Any:
+    """-1, 0 or 1 as float32; nan stays nan."""
+    y = ONE if x > ZERO else (-ONE if x < ZERO else ZERO)
+    return y if x == x else x
+
+
+def sign64(x: Number) -> Any:
+    """-1, 0 or 1 as float64; nan stays nan."""
+    y = 1.0 if x > 0.0 else (-1.0 if x < 0.0 else 0.0)
+    return y if x == x else x
+
+
 # What formulas and kernels call: numba picks by the type of x, Python as written here.
 def exp(x: Number) -> Any:
     """exp for either float type."""
@@ -181,9 +194,8 @@ def sigmoid(x: Number) -> Any:
 
 
 def sign(x: Number) -> Any:
-    """-1, 0 or 1 in the type of x; nan stays nan."""
-    y = x - x if x == 0 else (x / x)  # 0 and 1 in the type of x
-    return x if (x != x) | (x == 0) else (y if x > 0 else -y)
+    """-1, 0 or 1 for either float type; nan stays nan."""
+    return sign32(x) if isinstance(x, np.float32) else sign64(x)
 
 
 def maximum(a: Number, b: Number) -> Any:
@@ -236,18 +248,19 @@ def cosh(x: Number) -> Any:
     return np.cosh(x)
 
 
-BY_TYPE = {
+BY_TYPE: dict[Callable[[Any], Any], tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     exp: (exp32, np.exp),
     expm1: (expm1_32, np.expm1),
     log: (log32, np.log),
     log1p: (log1p32, np.log1p),
     tanh: (tanh32, np.tanh),
     sigmoid: (sigmoid32, sigmoid64),
+    sign: (sign32, sign64),
 }
 """Function -> (float32 version, float64 version): what numba is told to choose from."""
 
 INLINED = (
     power_of_two, reduced, clamped, exp32, expm1_32, tanh32, sigmoid32, log32, log1p32, sigmoid64,
-    sign, maximum, minimum, where, sqrt, floor, absolute, sin, cos, sinh, cosh,
+    sign32, sign64, maximum, minimum, where, sqrt, floor, absolute, sin, cos, sinh, cosh,
 )  # fmt: skip
 """Functions that numba compiles as they stand."""
