@@ -1,7 +1,8 @@
 """What a kernel takes, told by the annotations of its function: element type, dimensions, read or written.
 
-A kernel is compiled for contiguous arrays of one float type "T" and for plain numbers, nothing else. What a caller gives is
-brought into that form when it can be (read only: a contiguous copy) and refused with three lines when it cannot.
+A kernel is compiled for contiguous arrays of one float type "T" and for plain numbers, nothing else. What a caller
+gives is brought into that form when it can be (read only: a contiguous copy) and refused with three lines when it
+cannot.
 """
 
 from __future__ import annotations
@@ -69,7 +70,11 @@ def dtype_of(kernel: str, arguments: tuple[Argument, ...], values: tuple[Any, ..
     Raises:
         DTypeError: they differ, or it is none of FLOATS.
     """
-    found = {a.name: str(np.asarray(v).dtype.newbyteorder("=")) for a, v in zip(arguments, values, strict=True) if a.dtype == "T"}
+    found = {
+        a.name: str(np.asarray(v).dtype.newbyteorder("="))
+        for a, v in zip(arguments, values, strict=True)
+        if a.dtype == "T"
+    }
     if len(set(found.values())) != 1 or next(iter(found.values())) not in FLOATS:
         given = ", ".join(f"{name} {dtype}" for name, dtype in found.items())
         raise DTypeError(f"kernel {kernel} takes arrays of one dtype, float32 or float64", given=given)

@@ -1,7 +1,7 @@
 """The only file that imports numba: it teaches numba the lab's scalar functions and compiles kernels through the cache.
 
-Nothing imports this file until a kernel is called (`kernel.py` and `fuse.py` do it then), so `import lab` stays light and
-works where numba is missing.
+Nothing imports this file until a kernel is called (`kernel.py` and `fuse.py` do it then), so `import lab` stays light
+and works where numba is missing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+# ruff: noqa: TID253 - this file is imported when the first kernel is called, and by nobody else
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
@@ -35,7 +36,7 @@ def _instruction(name: str, source: Any, target: Any, target_ir: Any) -> Any:
 
         return target(source), emit
 
-    return intrinsic(typed)  # type: ignore[arg-type]
+    return intrinsic(typed)
 
 
 _truncated = _instruction("fptosi", types.float32, types.int32, ir.IntType(32))
@@ -58,9 +59,10 @@ def _teach() -> None:
 
         overload(function, jit_options={"fastmath": CONTRACT})(choose)
 
-    overload(scalars.to_int)(lambda x: lambda x: _truncated(x))
-    overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))
-    overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))
+    # numba calls the outer function with types and compiles the inner one
+    overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
+    overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
+    overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
     for helper in scalars.INLINED:
         register_jitable(fastmath=CONTRACT)(helper)
     for function, (single, double) in scalars.BY_TYPE.items():
@@ -74,7 +76,7 @@ class DiskCache(_Cache):
     """What a numba dispatcher asks before it compiles: one checksummed file per kernel and signature."""
 
     def __init__(self, name: str, source: str) -> None:
-        self.name, self.source, self.enabled = name, source, True
+        self.name, self.source, self.enabled, self.hits = name, source, True, 0
 
     @property
     def cache_path(self) -> str:
@@ -93,10 +95,12 @@ class DiskCache(_Cache):
             return None
         try:
             parts = pickle.loads(payload)  # noqa: S301 - from a private folder
-            return CompileResult._rebuild(target_context, *parts)  # type: ignore[no-untyped-call]
+            result = CompileResult._rebuild(target_context, *parts)  # type: ignore[no-untyped-call]
         except Exception as why:  # noqa: BLE001 - whatever an old or foreign file does, compiling again is the cure
             cache.drop(name, f"{type(why).__name__}: {why}")
             return None
+        self.hits += 1
+        return result
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if self.enabled and not data.library.has_dynamic_globals:
@@ -116,21 +120,24 @@ def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: f
     """A numba dispatcher for `function` that compiles nothing yet and keeps what it compiles on disk.
 
     Args:
-        source: text that changes whenever the compiled code would (the kernel's own; lab.kernels is in the folder's name).
+        function: the loop.
+        name: begins the name of its file.
+        source: text that changes whenever the compiled code would (lab.kernels itself is in the folder's name).
         fastmath: LLVM's flags; never all of them, since nan and inf must survive to be shown.
     """
-    made = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
+    made: Any = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
     made._cache = DiskCache(name, source)
     return made
 
 
-def compile_for(made: Any, arguments: tuple[Argument, ...], dtype: str) -> None:
-    """Compile `made` (or load it) for arguments whose "T" is `dtype`, and for nothing else."""
-    made.disable_compile(False)
+def compile_for(made: Any, arguments: tuple[Argument, ...], dtype: str) -> str:
+    """Compile `made` for arguments whose "T" is `dtype`, and for nothing else: "compiled", or "loaded" from the
+    cache.""" hits = made._cache.hits made.disable_compile(False)
     try:
         made.compile(tuple(_type(argument, dtype) for argument in arguments))
     finally:
         made.disable_compile(bool(made.signatures))
+    return "loaded" if made._cache.hits > hits else "compiled"
 
 
 def _type(argument: Argument, dtype: str) -> Any:

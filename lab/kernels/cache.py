@@ -1,8 +1,9 @@
 """A private folder for compiled kernels, and files in it that are whole or not there.
 
-numba's own cache keeps an index beside numbered data files: workers that start together can give one number to two kernels,
-and a truncated file raises in every later process. Here each compiled kernel is one file, named by a hash of everything that
-it depends on, written aside and renamed, with a checksum in front. What does not fit its checksum is dropped and made again.
+numba's own cache keeps an index beside numbered data files: workers that start together can give one number to two
+kernels, and a truncated file raises in every later process. Here each compiled kernel is one file, named by a hash of
+everything that it depends on, written aside and renamed, with a checksum in front. What does not fit its checksum is
+dropped and made again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -38,15 +40,21 @@ def say_once(key: str, message: str, *values: object) -> None:
 def cache_folder() -> Path:
     """The folder for this Python, numba and machine: mode 0700, ours; made when it is not there.
 
-    The first place that works out of LAB_CACHE_DIR, XDG_CACHE_HOME (or ~/.cache) and the folder for temporary files. The
-    files are pickles, so a place that somebody else could write to is refused; then, and when nothing is writable, it is a
-    new private folder that goes when the process ends. Both are said once, as a warning of the logger "lab.kernels".
+    The first place that works out of LAB_CACHE_DIR, XDG_CACHE_HOME (or ~/.cache) and the folder for temporary files.
+    The files are pickles, so a place that somebody else could write to is refused; then, and when nothing is
+    writable, it is a new private folder that goes when the process ends. Both are said once, as a warning of the
+    logger "lab.kernels".
 
     Example:
         >>> oct(cache_folder().stat().st_mode & 0o777)
         '0o700'
     """
-    return _folder(os.environ.get("LAB_CACHE_DIR", ""), os.environ.get("XDG_CACHE_HOME", ""), os.environ.get("HOME", ""), os.getpid())
+    return _folder(
+        os.environ.get("LAB_CACHE_DIR", ""),
+        os.environ.get("XDG_CACHE_HOME", ""),
+        os.environ.get("HOME", ""),
+        os.getpid(),
+    )
 
 
 @cache
@@ -74,9 +82,9 @@ def _remove_own(folder: Path, pid: int) -> None:
 def _candidates(wanted: str, xdg: str, home: str) -> Iterator[Path]:
     if wanted:
         yield Path(wanted).absolute()
-    if os.path.isabs(xdg):  # the XDG rules: a relative path is to be ignored
+    if Path(xdg).is_absolute():  # the XDG rules: a relative path is to be ignored
         yield Path(xdg) / "autodiff-lab"
-    elif os.path.isdir(home):
+    elif home and Path(home).is_dir():
         yield Path(home) / ".cache" / "autodiff-lab"
     yield Path(tempfile.gettempdir()).absolute() / f"autodiff-lab-{_user()}"
 
@@ -93,10 +101,8 @@ def _private(folder: Path) -> Path:
     """
     if not folder.parent.exists():
         _private(folder.parent)
-    try:
+    with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
     if not hasattr(os, "geteuid"):  # Windows: profile folders are private by their access lists
         return folder
     about, above = folder.lstat(), folder.parent.stat()
@@ -163,9 +169,9 @@ def save(name: str, payload: bytes) -> None:
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(dir=folder, prefix="writing-")
-        with open(handle, "wb") as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-        os.replace(temporary, folder / name)
+        Path(temporary).replace(folder / name)
     except OSError as why:
         say_once(f"save {folder}", "kernel cache: nothing can be kept in %s (%s)", folder, why.strerror)
         if temporary:

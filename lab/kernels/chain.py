@@ -1,7 +1,7 @@
 """A chain of elementwise steps as a value, and the Python source of the one loop that computes it.
 
-The source is written step by step from the formulas of the op table, with NumPy's dtype rules: every intermediate has the
-dtype that NumPy would give it, and numbers in a formula take the dtype of what they meet.
+The source is written step by step from the formulas of the op table, with NumPy's dtype rules: every intermediate has
+the dtype that NumPy would give it, and numbers in a formula take the dtype of what they meet.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from lab.errors import KernelError
 from lab.kernels.formula import FUNCTIONS, Formula
 
 LAYOUTS: tuple[str, ...] = ("full", "single", "row", "column")
-"""How an input lies along the result: entry by entry, one number, one number per column, or one per row (of the last axes)."""
+"""How an input lies along the result: entry by entry, one number, one number per column, or one per row (of the last
+axes)."""
 
 DTYPES: tuple[str, ...] = ("float32", "float64", "bool")
 """What a chain can hold; other dtypes stay with NumPy."""
@@ -77,7 +78,9 @@ class Chain:
         if bad or len(set(names)) != len(names):
             raise KernelError("names in a chain are different identifiers", given=", ".join(names))
         if any(dtype not in DTYPES for _, dtype in self.inputs):
-            raise KernelError("a chain holds float32, float64 and bool", given=str(self.inputs), hint="NumPy runs other dtypes")
+            raise KernelError(
+                "a chain holds float32, float64 and bool", given=str(self.inputs), hint="NumPy runs other dtypes"
+            )
         if len(layouts) != len(self.inputs) or not set(layouts) <= set(LAYOUTS):
             raise KernelError("a chain needs one layout for each input", given=str(layouts), hint=", ".join(LAYOUTS))
         if not self.outputs or not set(self.outputs) <= set(names) or len(set(self.outputs)) != len(self.outputs):
@@ -86,7 +89,7 @@ class Chain:
 
     @property
     def output_dtypes(self) -> tuple[str, ...]:
-        """dtype of each output, as NumPy would give it."""
+        """The dtype of each output, as NumPy would give it."""
         dtypes: dict[str, str] = self._lines[1]  # type: ignore[attr-defined]
         return tuple(dtypes[name] for name in self.outputs)
 
@@ -189,8 +192,8 @@ class _Writer:
                 if name not in self.scope:
                     raise self.refuse(f"{name} is no parameter")
                 return self.scope[name]
-            case ast.Constant(value=bool() | int() | float() as value):
-                return _number(value)
+            case ast.Constant(value=int() | float() as number):
+                return _number(number)
             case ast.UnaryOp(operand=operand):
                 value = self.write(operand)
                 if value.dtype is None:

@@ -1,8 +1,8 @@
 """Fusion: a chain of elementwise steps becomes one compiled loop that reads and writes each array once.
 
-`fuse(chain)` gives a Fused; nothing is compiled until it is called. Sums, products, quotients, roots and choices give the
-same bits as NumPy, because the loop keeps them as written (no fused multiply-add across steps: a * b - c may be all rounding
-error); exp, tanh and their kin are within a few units in the last place.
+`fuse(chain)` gives a Fused; nothing is compiled until it is called. Sums, products, quotients, roots and choices give
+the same bits as NumPy, because the loop keeps them as written (no fused multiply-add across steps: a * b - c may be
+all rounding error); exp, tanh and their kin are within a few units in the last place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.errors import DTypeError, ShapeError
-from lab.kernels.chain import Chain, local, source_of
+from lab.kernels.chain import Chain, source_of
 from lab.kernels.kernel import have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 
@@ -48,9 +48,9 @@ class Fused:
     Attributes:
         chain: what it computes.
         source: the Python source of the loop.
-        run: `run(*inputs, *outputs)` over flat contiguous arrays of the chain's dtypes, without any check: what a compiled plan
-            calls. Replaced by the compiled function once that is there: read the attribute again after `compile()`. An output
-            may not overlap an input.
+        run: `run(*inputs, *outputs)` over flat contiguous arrays of the chain's dtypes, without any check: what a
+            compiled plan calls. Replaced by the compiled function once that is there: read the attribute again after
+            `compile()`. An output may be one of the inputs itself, and may not overlap them otherwise.
     """
 
     __slots__ = ("_key", "chain", "run", "source")
@@ -87,11 +87,8 @@ class Fused:
         outputs = arrays[len(self.chain.inputs) :]
         total = outputs[0].size
         for (name, _), layout, array in zip(self.chain.inputs, self.chain.layouts, arrays, strict=False):
-            if layout == "row":
-                array = np.tile(array, total // array.size) if array.size else array
-            elif layout == "column":
-                array = np.repeat(array, total // array.size) if array.size else array
-            values[name] = array
+            times = total // max(array.size, 1)
+            values[name] = _SPREAD[layout](array, times)
         with np.errstate(all="ignore"):
             for step in self.chain.steps:
                 formula = step.formula.compile(numpy_namespace(), step.parameters)
@@ -107,12 +104,16 @@ class Fused:
             DTypeError: an input has another dtype.
         """
         if len(arrays) != len(self.chain.inputs):
-            raise ShapeError("a chain was given another number of arrays", given=f"{len(arrays)}, wanted {len(self.chain.inputs)}")
+            raise ShapeError(
+                "a chain was given another number of arrays", given=f"{len(arrays)}, wanted {len(self.chain.inputs)}"
+            )
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         flat = []
         for (name, dtype), layout, array in zip(self.chain.inputs, self.chain.layouts, arrays, strict=True):
             if array.dtype != dtype:
-                raise DTypeError("a chain was compiled for another dtype", given=f"{name} {array.dtype}, wanted {dtype}")
+                raise DTypeError(
+                    "a chain was compiled for another dtype", given=f"{name} {array.dtype}, wanted {dtype}"
+                )
             if not _lies(array.shape, shape, layout):
                 raise ShapeError(f"{name} is no {layout} operand of the result", given=f"{array.shape} in {shape}")
             flat.append(np.require(array, np.dtype(dtype).newbyteorder("="), ["C", "A", "W"]).reshape(-1))
@@ -128,9 +129,18 @@ def _lies(shape: tuple[int, ...], result: tuple[int, ...], layout: str) -> bool:
         return padded == result
     if layout == "single":
         return all(n == 1 for n in shape)
-    # row: ones, then the result's axes; column: the result's axes, then ones. The split must be one and the same for all
-    # nested operands of a loop, which the last axis makes sure of.
-    return padded == (*(1 for _ in result[:-1]), result[-1]) if layout == "row" else padded == (*result[:-1], 1)
+    # One split into rows and columns serves all operands of a loop: before the last axis.
+    if layout == "row":
+        return padded == (*(1 for _ in result[:-1]), *result[-1:])
+    return padded == (*result[:-1], *(1 for _ in result[-1:]))
+
+
+_SPREAD: dict[str, Callable[[NDArray[Any], int], NDArray[Any]]] = {
+    "full": lambda array, times: array,
+    "single": lambda array, times: array,
+    "row": np.tile,
+    "column": np.repeat,
+}
 
 
 def _functions() -> dict[str, Any]:

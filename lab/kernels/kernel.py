@@ -1,7 +1,7 @@
-"""`@kernel`: a loop in plain Python that numba compiles when it is first called, with a readable twin for where numba is not.
+"""`@kernel`: a loop in plain Python that numba compiles when it is first called, with a twin for where numba is not.
 
-Decorating imports and compiles nothing. The first call compiles (or loads from the cache) for the dtype at hand; later calls
-go straight to the compiled code through a function of the same arity, which costs some 30 ns.
+Decorating imports and compiles nothing. The first call compiles (or loads from the cache) for the dtype at hand;
+later calls go straight to the compiled code through a function of the same arity, which costs some 30 ns.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Kernel:
         body: the loop as written; Python can run it, slowly.
         twin: the same in NumPy.
         sample: `(rng, dtype, size) -> arguments`, for tests and warm-up.
+        compiled: dtype -> "compiled" or "loaded" (from the cache), for what is ready in this process.
         ulps: how far the result may be from the twin's, in units in the last place of the largest number in the result.
     """
 
@@ -60,7 +61,7 @@ class Kernel:
     ) -> None:
         self.name, self.body, self.twin, self.sample = body.__name__, body, twin, sample
         self.fastmath, self.ulps = fastmath, ulps
-        self.compiled: dict[str, bool] = {}
+        self.compiled: dict[str, str] = {}
         self._dispatcher: Any = None
         self._rebind: Callable[[Callable[..., Any]], None] = lambda run: None
 
@@ -81,8 +82,7 @@ class Kernel:
             if dtype not in self.compiled:
                 if self._dispatcher is None:
                     self._dispatcher = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
-                backend.compile_for(self._dispatcher, self.arguments, dtype)
-                self.compiled[dtype] = True
+                self.compiled[dtype] = backend.compile_for(self._dispatcher, self.arguments, dtype)
                 self._rebind(self._dispatcher)
 
     def first(self, *values: Any) -> Any:

@@ -1,9 +1,10 @@
 """Softmax cross-entropy in one pass over the logits, and its gradient in another.
 
-Forward keeps two numbers a row, the largest logit and the sum of exp(logit - largest), instead of the probabilities: backward
-computes exp again, which costs less than writing and reading a second array of the logits' size, and it keeps more digits
-than the usual logsumexp, whose float32 rounding error grows with the logits.
+Forward keeps two numbers a row, the largest logit and the sum of exp(logit - largest), instead of the probabilities:
+backward computes exp again, which costs less than writing and reading a second array of the logits' size, and it
+keeps more digits than the usual logsumexp, whose float32 rounding error grows with the logits.
 """
+# ruff: noqa: PLR0917 - a kernel takes plain positional arguments, which is what makes its call cheap
 
 from __future__ import annotations
 
@@ -72,8 +73,10 @@ def softmax_cross_entropy(
 
     Shapes:
         logits: (n, c) with c >= 1; labels: (n,) integers; losses, largest, sums: (n,), written.
+
     Returns:
         -1, or the number of the first row whose label is outside 0 .. c - 1; then nothing is to be used.
+
     Example:
         >>> losses, largest, sums = np.zeros(1), np.zeros(1), np.zeros(1)
         >>> softmax_cross_entropy(np.array([[0.0, 0.0]]), np.array([1]), losses, largest, sums)
@@ -88,7 +91,7 @@ def softmax_cross_entropy(
             return row
         top = logits[row, 0]
         for j in range(1, c):
-            top = logits[row, j] if logits[row, j] > top else top
+            top = max(top, logits[row, j])
         total = 0.0
         for start in range(0, c, BLOCK):
             part = top * 0
@@ -108,11 +111,13 @@ def softmax_cross_entropy_gradient(
     """Write (softmax(logits) - onehot(label)) * ct of each row to `out`.
 
     Shapes:
-        logits, out: (n, c); labels, largest, sums, ct: (n,). `largest` and `sums` come from `softmax_cross_entropy`, `ct` is
-        the gradient with respect to each row's loss: 1 / n in every row for the mean over a batch.
+        logits, out: (n, c); labels, largest, sums, ct: (n,). `largest` and `sums` come from `softmax_cross_entropy`,
+        `ct` is the gradient with respect to each row's loss: 1 / n in every row for the mean over a batch.
+
     Example:
         >>> out = np.zeros((1, 2))
-        >>> softmax_cross_entropy_gradient(np.zeros((1, 2)), np.array([1]), np.zeros(1), np.full(1, 2.0), np.ones(1), out)
+        >>> largest, sums, ct = np.zeros(1), np.full(1, 2.0), np.ones(1)
+        >>> softmax_cross_entropy_gradient(np.zeros((1, 2)), np.array([1]), largest, sums, ct, out)
         >>> out
         array([[ 0.5, -0.5]])
     """

@@ -3,6 +3,7 @@
 The hyperparameters are plain numbers (float64), the arithmetic is done in the dtype of the parameters. Signs and names follow
 the papers: SGD with (Nesterov) momentum in Sutskever et al. 2013, Adam in arXiv:1412.6980, AdamW in arXiv:1711.05101.
 """
+# ruff: noqa: PLR0917 - a kernel takes plain positional arguments, which is what makes its call cheap
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from lab.kernels.scalars import sqrt
 
 
 def sgd_twin(
-    p: NDArray[Any], g: NDArray[Any], velocity: NDArray[Any], lr: float, momentum: float, weight_decay: float, nesterov: bool
+    p: NDArray[Any],
+    g: NDArray[Any],
+    velocity: NDArray[Any],
+    lr: float,
+    momentum: float,
+    weight_decay: float,
+    nesterov: bool,
 ) -> None:
     """`sgd` in NumPy."""
     step = g + weight_decay * p
@@ -72,6 +79,7 @@ def sgd(
 
     Shapes:
         p, g, velocity: (n,) of one dtype. Without momentum `velocity` is neither read nor written and may be empty.
+
     Example:
         >>> p = np.array([1.0, 2.0])
         >>> sgd(p, np.array([1.0, 1.0]), np.zeros(2), 0.5, 0.0, 0.0, False)
@@ -116,6 +124,7 @@ def adam(
 
     Shapes:
         p, g, m, v: (n,) of one dtype.
+
     Example:
         >>> p = np.array([1.0])
         >>> adam(p, np.array([3.0]), np.zeros(1), np.zeros(1), 0.1, 0.9, 0.999, 0.0, 0.0, False, 0.1, 0.001)

@@ -7,6 +7,7 @@ How the float32 functions work: exp(x) = 2**n * exp(r) with n = round(x / ln 2) 
 exp(r) - 1 is a minimax fit (Lawson's iteration, float64); 2**n is made by writing n into the exponent bits. tanh and expm1
 share the same core, which keeps the small difference exp(r) - 1 exact near 0. No branches: every `if` becomes a select.
 """
+# ruff: noqa: PLR0124, FURB136 - x == x is the test for nan; which branch a nan takes is written out, max() would hide it
 
 from __future__ import annotations
 
@@ -72,13 +73,13 @@ def reduced(x: Number) -> Any:
 
 
 def clamped(x: Number) -> Any:
-    """x within LOWEST .. HIGHEST; nan becomes LOWEST, because nan has no integer part."""
+    """Keep x within LOWEST .. HIGHEST; nan becomes LOWEST, because nan has no integer part."""
     low = x if x > LOWEST else LOWEST
     return low if low < HIGHEST else HIGHEST
 
 
 def exp32(x: Number) -> Any:
-    """exp of a float32, within 1 ulp; denormal results, inf and nan included."""
+    """The exponential of a float32, within 1 ulp; denormal results, inf and nan included."""
     n, p = reduced(clamped(x))
     half = n >> np.int32(1)  # 2**n in two factors, since n may pass the ends of the exponent
     y = ((ONE + p) * power_of_two(half)) * power_of_two(n - half)
@@ -86,7 +87,7 @@ def exp32(x: Number) -> Any:
 
 
 def expm1_32(x: Number) -> Any:
-    """exp(x) - 1 of a float32, exact near 0."""
+    """The exponential less 1 of a float32, exact near 0."""
     n, p = reduced(clamped(x))
     half = n >> np.int32(1)
     first, second = power_of_two(half), power_of_two(n - half)
@@ -99,7 +100,7 @@ def expm1_32(x: Number) -> Any:
 
 
 def tanh32(x: Number) -> Any:
-    """tanh of a float32: e / (e + 2) with e = exp(2 |x|) - 1, and the sign of x."""
+    """Hyperbolic tangent of a float32: e / (e + 2) with e = exp(2 |x|) - 1, and the sign of x."""
     size = x if x > ZERO else -x
     limited = size if size < TANH_ONE else TANH_ONE
     n, p = reduced(TWO * limited)
@@ -164,12 +165,12 @@ def sign64(x: Number) -> Any:
 
 # What formulas and kernels call: numba picks by the type of x, Python as written here.
 def exp(x: Number) -> Any:
-    """exp for either float type."""
+    """The exponential for either float type."""
     return exp32(x) if isinstance(x, np.float32) else np.exp(x)
 
 
 def expm1(x: Number) -> Any:
-    """exp(x) - 1 for either float type."""
+    """The exponential less 1 for either float type."""
     return expm1_32(x) if isinstance(x, np.float32) else np.expm1(x)
 
 
@@ -184,7 +185,7 @@ def log1p(x: Number) -> Any:
 
 
 def tanh(x: Number) -> Any:
-    """tanh for either float type."""
+    """Hyperbolic tangent for either float type."""
     return tanh32(x) if isinstance(x, np.float32) else np.tanh(x)
 
 
@@ -224,7 +225,7 @@ def floor(x: Number) -> Any:
 
 
 def absolute(x: Number) -> Any:
-    """x without its sign."""
+    """Drop the sign of x."""
     return np.abs(x)
 
 
