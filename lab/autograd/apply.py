@@ -1,7 +1,7 @@
 """What applying an op means: one closure template per arity, made from the op's record.
 
-`type(x) is Tensor` is the whole fast-path test. Whatever is above the plain level is a Tracer and goes to `bind`; so the
-common case, a few small arrays on the ordinary tape, pays for nothing else.
+`type(x) is Tensor` is the whole fast-path test. Whatever is above the plain level is a Tracer and goes to `bind`; so
+the common case, a few small arrays on the ordinary tape, pays for nothing else.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _unary(op: Op) -> Apply:
         a, parent = x.value, x.node
         try:
             out = forward(a, **params)
-        except Exception as why:
+        except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
             raise explain(op, (a,), params, why) from (None if isinstance(why, LabError) else why)
         if type(out) is not _ndarray:
             out = _asarray(out)
@@ -99,7 +99,7 @@ def _unary(op: Op) -> Apply:
     return apply
 
 
-def _binary(op: Op) -> Apply:
+def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on purpose: a call costs 60 ns
     """Two operands, no parameters: the operators."""
     forward, elementwise = op.forward, op.elementwise
     rules = op.rules
@@ -113,7 +113,7 @@ def _binary(op: Op) -> Apply:
     tracked = bool(both)
     op.pull = _binary_pull(op)
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Any, y: Any) -> Any:  # noqa: C901 - likewise
         kind_x, kind_y = type(x), type(y)
         if kind_x is Tensor:
             a, parent_a = x.value, x.node
@@ -139,7 +139,7 @@ def _binary(op: Op) -> Apply:
             return bind(op, (x, y), NO_PARAMS)
         try:
             out = forward(a, b)
-        except Exception as why:
+        except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
             raise explain(op, (a, b), NO_PARAMS, why) from (None if isinstance(why, LabError) else why)
         if type(out) is not _ndarray:
             out = _asarray(out)
@@ -203,7 +203,7 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     arrays = tuple(_operand(op, a) for a in args)
     try:
         out = op.forward(*arrays, **params)
-    except Exception as why:
+    except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
         raise explain(op, arrays, params, why) from (None if isinstance(why, LabError) else why)
     if not any(type(a) is Tensor for a in args):
         return out

@@ -1,7 +1,7 @@
 """The one interpreter switch: the arguments decide what applying an op means.
 
-A transform wraps its inputs in Tracers that carry its level. The highest level among the arguments applies the op, peels
-its own layer, and calls the op again on what is below. There is no stack: perturbations cannot be confused.
+A transform wraps its inputs in Tracers that carry its level. The highest level among the arguments applies the op,
+peels its own layer, and calls the op again on what is below. There is no stack: perturbations cannot be confused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Interpreter:
     word: ClassVar[str] = "transform"
 
     def __init__(self) -> None:
-        global _newest
+        global _newest  # noqa: PLW0603 - one counter for the process, as the levels are
         self.level = _newest = next(_levels)
         self.alive = True
 

@@ -14,7 +14,7 @@ from lab.graph.ir import Graph, Literal, Var
 
 
 def run(graph: Graph, args: Sequence[Any]) -> list[Any]:
-    """The outputs of a graph for its inputs, by applying each op: works for tensors, tracers, and under any transform."""
+    """The outputs of a graph for its inputs, by applying each op: for tensors, tracers, under any transform."""
     values: dict[int, Any] = {v.number: a for v, a in zip(graph.inputs, args, strict=True)}
 
     def read(a: Var | Literal) -> Any:

@@ -28,11 +28,21 @@ def _positions(shape: tuple[int, ...], index: Any) -> Any:
 
 @primitive(
     linear="each",
-    samples=[Sample(((4, 3),), {"index": i}) for i in [1, (slice(None, None, 2), -1), (..., None), ([0, 0, 2],),
-                                                       (np.array([[True, False, True]] * 4),), ([0, 3], slice(None), None)]],
+    samples=[
+        Sample(((4, 3),), {"index": index})
+        for index in [
+            1,
+            (slice(None, None, 2), -1),
+            (slice(None, None, -1), slice(2, None, -2)),
+            (..., None),
+            ([0, 0, 2],),
+            (np.array([[True, False, True]] * 4),),
+            ([0, 3], slice(None), None),
+        ]
+    ],
     error_samples=[(((4, 3),), {"index": 7}, "an index is outside the array")],
     reference=lambda x, index: np.ravel(x)[_positions(x.shape, index)],
-)  # fmt: skip
+)
 def getitem(x: Any, *, index: Any = ...) -> Any:
     """The entries that an index selects: integers, slices, None, Ellipsis, integer or boolean arrays."""
     try:

@@ -44,10 +44,12 @@ def _check(logits: Any, labels: Any) -> None:
 
 @primitive(
     precision="wide",
-    samples=[Sample(((4, 5), (4,)), kinds=("f", "i5")), Sample(((5,), ()), kinds=("f", "i5")), Sample(((2, 3, 5), (2, 3)), kinds=("f", "i5"))],
+    samples=[Sample(shapes, kinds=("f", "i5")) for shapes in [((4, 5), (4,)), ((5,), ()), ((2, 3, 5), (2, 3))]],
     error_samples=[(((4, 5), (4,)), {}, "cross_entropy needs integer labels"),
                    (((4, 5), (3,)), {}, "cross_entropy needs one label for each row of logits")],
-    reference=lambda x, y: -np.mean(np.log(np.take_along_axis(np.exp(x) / np.exp(x).sum(-1, keepdims=True), y[..., None], -1))),
+    reference=lambda x, y: -np.mean(
+        np.log(np.take_along_axis(np.exp(x) / np.exp(x).sum(-1, keepdims=True), y[..., None], -1))
+    ),
 )  # fmt: skip
 def cross_entropy(logits: Any, labels: Any) -> Any:
     """Mean of -log softmax(logits) at the labels: (..., classes) and integers (...) -> ()."""

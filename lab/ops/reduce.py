@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,15 @@ def _spread(ct: Any, x: Any, axis: Any) -> Any:
     return broadcast_to(reshape(ct, shape=kept(x.shape, axis)), shape=x.shape)
 
 
-@primitive(linear="each", samples=SAMPLES, precision="wide", reference=lambda x, axis=None, keepdims=False: np.add.reduce(
-    x, axis=tuple(range(x.ndim)) if axis is None else axis, keepdims=keepdims))  # fmt: skip
+@primitive(
+    linear="each",
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
+)
 def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
-    return np.add.reduce(x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=keepdims)
+    return np.add.reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
 
 @sum_.vjp(text="ct for every entry")
@@ -50,8 +55,12 @@ def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> A
     return _spread(ct, x_like, axis)
 
 
-@primitive(linear="each", samples=SAMPLES, precision="wide", reference=lambda x, axis=None, keepdims=False: np.average(
-    x, axis=axis, keepdims=keepdims))  # fmt: skip
+@primitive(
+    linear="each",
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.average(x, axis=axis, keepdims=keepdims),
+)
 def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; of no entries it is nan."""
     total = sum_.forward(x, axis=axis, keepdims=keepdims)
@@ -73,13 +82,13 @@ def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> 
     return _spread(ct * (1.0 / max(_count(x_like.shape, axis), 1)), x_like, axis)
 
 
-def _extreme(name: str, ufunc: np.ufunc, reference: Any, word: str) -> Op:
+def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -> Op:
     """Max or min: the gradient goes to the extreme entries, shared equally between ties."""
 
     def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         if not all(np.shape(x)[a] for a in normal_axes(axis, np.ndim(x), op=name)):
             raise ShapeError(f"{name} of no entries", given=f"shape {np.shape(x)}, axis {axis}")
-        return ufunc.reduce(x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=keepdims)
+        return reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
     forward.__name__ = name
     forward.__doc__ = f"{word} entry over axes; ties share the gradient equally."
@@ -105,31 +114,30 @@ def _extreme(name: str, ufunc: np.ufunc, reference: Any, word: str) -> Op:
 
 
 max_ = _extreme(
-    "max", np.maximum, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
+    "max", np.maximum.reduce, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
 )
 min_ = _extreme(
-    "min", np.minimum, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
+    "min", np.minimum.reduce, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
 )
 
 
 def _shift(x: Any, axis: Any) -> Any:
     """The largest entry along `axis`, 0 where it is infinite: what exp is taken relative to."""
-    top = np.maximum.reduce(
-        x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True, initial=-np.inf
-    )
+    top = np.maximum.reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=True, initial=-np.inf)
     return np.where(np.isfinite(top), top, np.zeros((), np.asarray(x).dtype))
 
 
-@primitive(samples=SAMPLES, precision="wide", reference=lambda x, axis=None, keepdims=False: np.log(
-    np.sum(np.exp(x), axis=axis, keepdims=keepdims)))  # fmt: skip
+@primitive(
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
+)
 def logsumexp(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over axes, without overflow; of no entries it is -inf."""
     x = np.asarray(x)
     shift = _shift(x, axis)
     with np.errstate(divide="ignore"):
-        total = np.log(
-            np.add.reduce(np.exp(x - shift), axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True)
-        )
+        total = np.log(sum_.forward(np.exp(x - shift), axis=axis, keepdims=True))
     return np.reshape(total + shift, reduced(x.shape, axis, keepdims)).astype(x.dtype, copy=False)
 
 
