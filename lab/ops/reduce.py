@@ -14,6 +14,8 @@ from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape
 from lab.shapes import Spec, kept, normal_axes, reduced
 
+_add: Callable[..., Any] = np.add.reduce  # NumPy's stubs take a literal keepdims only
+
 SAMPLES = [
     Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((2, 3, 4),), {"axis": (0, -1)}),
     Sample(((2, 3),), {"axis": 0, "keepdims": True}), Sample(((),)),
@@ -47,7 +49,7 @@ def _spread(ct: Any, x: Any, axis: Any) -> Any:
 )
 def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
-    return np.add.reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
+    return _add(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
 
 @sum_.vjp(text="ct for every entry")
