@@ -17,10 +17,10 @@ from lab.autograd.observe import observe_op
 from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
-from lab.errors import LabError, ShapeError, UnsupportedError
+from lab.errors import ArgumentError, DTypeError, LabError, ShapeError, UnsupportedError
 from lab.events.bus import bus
 from lab.ops.primitive import MAKE_APPLY, Op
-from lab.shapes import broadcast
+from lab.shapes import Spec
 
 Apply = Callable[..., Any]
 _new = object.__new__
@@ -67,14 +67,17 @@ def _unary(op: Op) -> Apply:
         params = parameters(rest, given) if rest or given or fixed else defaults
         kind = type(x)
         if kind is not Tensor:
-            if kind is _ndarray:
+            if kind is not _ndarray:
+                return bind(op, (x,), params)
+            try:
                 return forward(x, **params)
-            return bind(op, (x,), params)
+            except Exception as why:  # noqa: BLE001 - as below
+                raise explain(op, (x,), params, why) from None
         a, parent = x.value, x.node
         try:
             out = forward(a, **params)
         except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
-            raise explain(op, (a,), params, why) from (None if isinstance(why, LabError) else why)
+            raise explain(op, (a,), params, why) from None
         if type(out) is not _ndarray:
             out = _asarray(out)
         made = _new(Tensor)
@@ -134,13 +137,16 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
             else:
                 return bind(op, (x, y), NO_PARAMS)
         elif kind_x is _ndarray and (kind_y is _ndarray or kind_y is float):
-            return forward(x, y)
+            try:
+                return forward(x, y)
+            except Exception as why:  # noqa: BLE001 - as below
+                raise explain(op, (x, y), NO_PARAMS, why) from None
         else:
             return bind(op, (x, y), NO_PARAMS)
         try:
             out = forward(a, b)
         except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
-            raise explain(op, (a, b), NO_PARAMS, why) from (None if isinstance(why, LabError) else why)
+            raise explain(op, (a, b), NO_PARAMS, why) from None
         if type(out) is not _ndarray:
             out = _asarray(out)
         made = _new(Tensor)
@@ -204,7 +210,7 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     try:
         out = op.forward(*arrays, **params)
     except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
-        raise explain(op, arrays, params, why) from (None if isinstance(why, LabError) else why)
+        raise explain(op, arrays, params, why) from None
     if not any(type(a) is Tensor for a in args):
         return out
     out = _asarray(out)
@@ -291,7 +297,12 @@ def weak(number: float, other: Any) -> Any:
     """A Python number as NumPy takes it beside an array: in the array's dtype, if that can hold its kind."""
     dtype = other.dtype
     if dtype.kind == "f" or (type(number) is int and dtype.kind in "iu"):
-        return _asarray(number, dtype)
+        try:
+            return _asarray(number, dtype)
+        except OverflowError as why:
+            raise ArgumentError(
+                "a number is out of the range of the tensor beside it", given=f"{number} for {dtype}", hint=str(why)
+            ) from None
     return _asarray(number)
 
 
@@ -308,8 +319,6 @@ def _wanted(rules: list[Any]) -> tuple[bool, Any, Any]:
 
 
 def _like(array: Any) -> Any:
-    from lab.shapes import Spec
-
     return Spec(array.shape, array.dtype)
 
 
@@ -336,7 +345,12 @@ def _operand(op: Op, x: Any) -> Any:
                 given=repr(x)[:60],
                 hint="join them with lab.stack or lab.concatenate",
             )
-        return _operand(op, _asarray(x))
+        try:
+            return _operand(op, _asarray(x))
+        except (ValueError, TypeError):
+            raise UnsupportedError(
+                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
+            ) from None
     raise UnsupportedError(
         f"{op.name} cannot take this argument",
         given=f"{type(x).__name__}",
@@ -345,15 +359,23 @@ def _operand(op: Op, x: Any) -> Any:
 
 
 def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Exception) -> Exception:
-    """A LabError for what NumPy said, where the operands show the reason; else the exception itself."""
-    if isinstance(why, LabError):
+    """A LabError for what NumPy said: the shape rule's, where the operands show the reason, else NumPy's words as hint.
+
+    Errors that the user asked for (`np.errstate(all="raise")`, warnings as errors) and lack of memory stay as they are.
+    """
+    if isinstance(why, LabError | FloatingPointError | Warning | MemoryError):
         return why
-    if op.elementwise:
-        try:
-            broadcast(*(np.shape(a) for a in arrays), op=op.name)
-        except ShapeError as better:
-            return better
-    return why
+    specs = [Spec(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+    try:
+        op.shape(*specs, **params)
+    except LabError as better:
+        return better
+    except Exception:  # noqa: BLE001, S110 - a shape rule that fails in NumPy, as the op did, has nothing to add
+        pass
+    kind = DTypeError if isinstance(why, TypeError) else ShapeError if isinstance(why, IndexError) else ArgumentError
+    words = [f"{s.dtype} {s.shape}" if isinstance(s, Spec) else repr(s) for s in specs]
+    settings = "".join(f"; {name}={value!r}"[:60] for name, value in params.items())
+    return kind(f"{op.name} cannot take these operands", given=" and ".join(words) + settings, hint=str(why))
 
 
 MAKE_APPLY.append(make_apply)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab.config import STATE
+from lab.errors import DTypeError
 from lab.kernels.formula import Formula
 from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
@@ -92,9 +93,16 @@ def _shape_rule(op: Op) -> Callable[..., Spec]:
     @lru_cache(maxsize=1024)
     def dtype_of(kinds: tuple[Any, ...]) -> np.dtype[Any]:
         ones = [k(1) if isinstance(k, type) else np.ones(1, k) for k in kinds]
-        with np.errstate(all="ignore"):
-            params = {n: f() for n, f in op.fixed.items()}
-            return np.asarray(op.forward(*ones, **params)).dtype
+        params = {n: f() for n, f in op.fixed.items()}
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(op.forward(*ones, **params)).dtype
+        except TypeError as why:
+            raise DTypeError(
+                f"{op.name} is not defined for these dtypes",
+                given=" and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds),
+                hint=f"convert with .astype(float); NumPy says: {why}",
+            ) from None
 
     def shape(*specs: Any, **_: Any) -> Spec:
         shapes = [s.shape if isinstance(s, Spec) else np.shape(s) for s in specs]

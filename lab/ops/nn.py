@@ -89,7 +89,9 @@ def _cross_entropy_shape(logits: Spec, labels: Spec) -> Spec:
 
 @cross_entropy.batching
 def _cross_entropy_batch(_size: int, mapped: tuple[bool, ...], logits: Any, labels: Any) -> Any:
-    n = max(int(np.prod(labels.shape[mapped[1] :], dtype=np.int64)), 1)
+    members = [Spec(tuple(x.shape[m:]), x.dtype) for x, m in zip((logits, labels), mapped, strict=True)]
+    _check(*members)
+    n = max(members[1].size, 1)
     hot = one_hot(labels, n=logits.shape[-1], dtype=logits.dtype)
     scores = log_softmax(logits, axis=-1) * hot  # one of the two is mapped: the product is
     return sum_(scores, axis=tuple(range(1, scores.ndim))) * (-1.0 / n)

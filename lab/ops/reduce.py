@@ -22,16 +22,18 @@ SAMPLES = [
 ]  # fmt: skip
 
 
-def _common(op: Op) -> None:
+def _common(op: Op, check: Callable[[tuple[int, ...], Any], None] = lambda _shape, _axis: None) -> None:
     """The shape and batching rules that all reductions share."""
 
     @op.shaped
     def shape(x: Spec, *, axis: Any, keepdims: bool) -> Spec:
+        check(x.shape, axis)
         dtype = np.asarray(op.forward(np.ones((1,) * x.ndim, x.dtype))).dtype
         return Spec(reduced(x.shape, axis, keepdims, op=op.name), dtype)
 
     @op.batching
     def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: Any, keepdims: bool) -> Any:
+        check(tuple(x.shape[1:]), axis)
         axes = tuple(a + 1 for a in normal_axes(axis, x.ndim - 1, op=op.name))
         return op(x, axis=axes, keepdims=keepdims)
 
@@ -87,9 +89,12 @@ def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> 
 def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -> Op:
     """Max or min: the gradient goes to the extreme entries, shared equally between ties."""
 
+    def check(shape: tuple[int, ...], axis: Any) -> None:
+        if not all(shape[a] for a in normal_axes(axis, len(shape), op=name)):
+            raise ShapeError(f"{name} of no entries", given=f"shape {shape}, axis {axis}")
+
     def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        if not all(np.shape(x)[a] for a in normal_axes(axis, np.ndim(x), op=name)):
-            raise ShapeError(f"{name} of no entries", given=f"shape {np.shape(x)}, axis {axis}")
+        check(np.shape(x), axis)
         return reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
     forward.__name__ = name
@@ -111,7 +116,7 @@ def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -
         share = hit / sum_(hit * np.ones((), x.dtype), axis=axis, keepdims=True)
         return sum_(share * tangents[0], axis=axis, keepdims=keepdims)
 
-    _common(op)
+    _common(op, check)
     return op
 
 
