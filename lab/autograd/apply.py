@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from lab.autograd.interpreter import Tracer, bind
+from lab.autograd.interpreter import Tracer, bind, operand
 from lab.autograd.observe import observe_op
 from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
-from lab.errors import ArgumentError, DTypeError, LabError, ShapeError, UnsupportedError
+from lab.errors import ArgumentError, DTypeError, LabError, ShapeError
 from lab.events.bus import bus
 from lab.ops.primitive import MAKE_APPLY, Op
 from lab.shapes import Spec
@@ -125,7 +125,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
             elif kind_y is float or kind_y is int:
                 b, parent_b = weak(y, a), None
             elif kind_y is _ndarray:
-                b, parent_b = y, None
+                b, parent_b = y if y.dtype.kind in "fiub" else operand(op, y), None
             else:
                 return bind(op, (x, y), NO_PARAMS)
         elif kind_y is Tensor:
@@ -133,7 +133,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
             if kind_x is float or kind_x is int:
                 a, parent_a = weak(x, b), None
             elif kind_x is _ndarray:
-                a, parent_a = x, None
+                a, parent_a = x if x.dtype.kind in "fiub" else operand(op, x), None
             else:
                 return bind(op, (x, y), NO_PARAMS)
         elif kind_x is _ndarray and (kind_y is _ndarray or kind_y is float):
@@ -206,7 +206,7 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     Raises:
         UnsupportedError: an argument that is no array of numbers.
     """
-    arrays = tuple(_operand(op, a) for a in args)
+    arrays = tuple(operand(op, a) for a in args)
     try:
         out = op.forward(*arrays, **params)
     except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
@@ -299,10 +299,8 @@ def weak(number: float, other: Any) -> Any:
     if dtype.kind == "f" or (type(number) is int and dtype.kind in "iu"):
         try:
             return _asarray(number, dtype)
-        except OverflowError as why:
-            raise ArgumentError(
-                "a number is out of the range of the tensor beside it", given=f"{number} for {dtype}", hint=str(why)
-            ) from None
+        except OverflowError:  # a comparison takes it as it is; anything else will say why not
+            return number
     return _asarray(number)
 
 
@@ -325,37 +323,6 @@ def _like(array: Any) -> Any:
 def _casts(args: tuple[Any, ...], out: Any) -> Any:
     fits = tuple(None if a.dtype == out.dtype else _like(a) for a in args)
     return fits if any(fits) else None
-
-
-def _operand(op: Op, x: Any) -> Any:
-    if isinstance(x, Tensor):
-        return x.value
-    if isinstance(x, np.ndarray):
-        if x.dtype.kind not in "fiub":
-            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
-        return x
-    if isinstance(x, bool | int | float):
-        return x if op.elementwise else _asarray(x)
-    if isinstance(x, np.generic):
-        return _operand(op, _asarray(x))
-    if isinstance(x, list | tuple):
-        if any(isinstance(e, Tensor) for e in x):
-            raise UnsupportedError(
-                f"{op.name} got a list that contains tensors",
-                given=repr(x)[:60],
-                hint="join them with lab.stack or lab.concatenate",
-            )
-        try:
-            return _operand(op, _asarray(x))
-        except (ValueError, TypeError):
-            raise UnsupportedError(
-                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
-            ) from None
-    raise UnsupportedError(
-        f"{op.name} cannot take this argument",
-        given=f"{type(x).__name__}",
-        hint="tensors, arrays and numbers are understood",
-    )
 
 
 def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Exception) -> Exception:

@@ -11,8 +11,10 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, ClassVar
 
+import numpy as np
+
 from lab.autograd.tensor import Tensor
-from lab.errors import TracerLeakError
+from lab.errors import TracerLeakError, UnsupportedError
 from lab.ops.primitive import Op
 
 _levels = count(1)
@@ -82,6 +84,42 @@ FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_f
 """The active `vmap(axis_name=...)` axes, outermost first."""
 
 
+def operand(op: Op, x: Any) -> Any:
+    """An operand as an array of numbers, or a number.
+
+    Raises:
+        UnsupportedError: it is neither.
+    """
+    if isinstance(x, Tensor):
+        return x.value
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fiub":
+            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
+        return x
+    if isinstance(x, bool | int | float):
+        return x if op.elementwise else np.asarray(x)
+    if isinstance(x, np.generic):
+        return operand(op, np.asarray(x))
+    if isinstance(x, list | tuple):
+        if any(isinstance(e, Tensor) for e in x):
+            raise UnsupportedError(
+                f"{op.name} got a list that contains tensors",
+                given=repr(x)[:60],
+                hint="join them with lab.stack or lab.concatenate",
+            )
+        try:
+            return operand(op, np.asarray(x))
+        except (ValueError, TypeError):
+            raise UnsupportedError(
+                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
+            ) from None
+    raise UnsupportedError(
+        f"{op.name} cannot take this argument",
+        given=f"{type(x).__name__}",
+        hint="tensors, arrays and numbers are understood",
+    )
+
+
 def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply an op where some argument is a Tracer, or the op meets the members of a named axis.
 
@@ -89,6 +127,7 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         TracerLeakError: a tracer of a transform that has ended.
     """
     top: Interpreter | None = None
+    args = tuple(a if isinstance(a, Tensor) else operand(op, a) for a in args)
     for a in args:
         if isinstance(a, Tracer):
             if not a.interp.alive:

@@ -5,7 +5,7 @@ What the lab does not support raises with the lab's name for it; nothing falls b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,23 @@ for _word, _op in _OPERATORS.items():
     # The closures themselves, not methods that call them: 60 ns a call.
     setattr(Tensor, f"__{_word}__", _op.apply)
     setattr(Tensor, f"__r{_word}__", _swapped(_op.apply))
+
+
+def _compared(op: Op) -> Callable[[Tensor, Any], Any]:
+    """== and != by entries; beside what is no number (None, a string) they are Python's, so that `t in list` works."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        numbers = isinstance(other, Tensor | np.ndarray | bool | int | float | np.generic | list | tuple)
+        return op.apply(self, other) if numbers else NotImplemented
+
+    return method
+
+
 for _word, _op in {
     "lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": ops.greater_equal, "eq": ops.equal,
     "ne": ops.not_equal, "neg": ops.negative, "abs": ops.absolute,
 }.items():  # fmt: skip
-    setattr(Tensor, f"__{_word}__", _op.apply)
+    setattr(Tensor, f"__{_word}__", _compared(_op) if _word in {"eq", "ne"} else _op.apply)
 
 
 def _attach(**attributes: Any) -> None:
@@ -215,7 +227,7 @@ def concatenate(tensors: Any, axis: int = 0) -> Any:
         >>> lab.concatenate([lab.tensor([1.0]), lab.tensor([2.0, 3.0])])
         tensor([1., 2., 3.])
     """
-    parts = list(tensors)
+    parts = _sequence(tensors, "concatenate")
     if not parts:
         raise ShapeError("concatenate needs at least one tensor", given="an empty list")
     return ops.concatenate.apply(*parts, axis=axis)
@@ -229,11 +241,19 @@ def stack(tensors: Any, axis: int = 0) -> Any:
         >>> lab.stack([lab.tensor(1.0), lab.tensor(2.0)])
         tensor([1., 2.])
     """
-    parts = list(tensors)
+    parts = _sequence(tensors, "stack")
     shapes = {np.shape(p) for p in parts}
     if len(shapes) != 1:
         raise ShapeError("stack needs tensors of one shape", given=str(sorted(shapes)) if shapes else "an empty list")
     return ops.concatenate.apply(*(ops.expand_dims.apply(p, axis=axis) for p in parts), axis=axis)
+
+
+def _sequence(tensors: Any, word: str) -> list[Any]:
+    if not isinstance(tensors, Iterable):
+        raise UnsupportedError(
+            f"{word} needs a sequence of tensors", given=type(tensors).__name__, hint=f"lab.{word}([a, b])"
+        )
+    return list(tensors)
 
 
 # --- NumPy's protocols -------------------------------------------------------------------------------------------
@@ -250,16 +270,24 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     if method != "__call__" or op is None:
         word = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise UnsupportedError(
-            f"np.{word} does not work on a tensor", hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()"
+            f"np.{word} does not work on a tensor",
+            given=_kinds(inputs),
+            hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()",
         )
     if kwargs:
         raise UnsupportedError(
-            f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}", hint=f"use lab.{op.name}"
+            f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}",
+            given=_kinds(kwargs.values()),
+            hint=f"use lab.{op.name}",
         )
     return op.apply(*inputs)
 
 
 _REDUCED: dict[Any, Op] = {np.add: ops.sum_, np.maximum: ops.max_, np.minimum: ops.min_}
+
+
+def _kinds(values: Iterable[Any]) -> str:
+    return ", ".join(type(v).__name__ for v in values) or "no positional argument"
 
 
 def _near(name: str) -> str:
@@ -293,7 +321,12 @@ def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ..
     found = _FUNCTIONS.get(function)
     name = getattr(function, "__name__", str(function))
     if found is None:
-        raise UnsupportedError(f"np.{name} does not work on a tensor", hint=f"lab has {_near(name)}, or use .numpy()")
+        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+        raise UnsupportedError(
+            f"{module}.{name} does not work on a tensor",
+            given=_kinds(args),
+            hint=f"lab has {_near(name)}, or use .numpy()",
+        )
     try:
         return found(*args, **kwargs)
     except TypeError as why:

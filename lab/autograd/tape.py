@@ -94,10 +94,22 @@ def saved_of(op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...],
             if word == "value" or (word == "like" and reads[j] == ""):
                 reads[j] = word
     kept = [
-        a if word == "value" else Spec(a.shape, np.dtype(a.dtype)) if word == "like" and hasattr(a, "dtype") else None
+        firm(a, out)
+        if word == "value"
+        else Spec(a.shape, np.dtype(a.dtype))
+        if word == "like" and hasattr(a, "dtype")
+        else None
         for a, word in zip(args, reads, strict=True)
     ]
     return (out if reads_out else None, *kept)
+
+
+def firm(a: Any, out: Any) -> Any:
+    """An operand as its rules read it: a Python number becomes an array of the output's dtype.
+
+    In a rule it may meet other numbers only, and what NumPy makes of those would not be weak any more.
+    """
+    return np.asarray(a, out.dtype) if type(a) is float or type(a) is int else a
 
 
 def record(

@@ -50,8 +50,11 @@ def replayer(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
         slots: list[Any] = [None] * n + literals
         for slot, a in zip(starts, args, strict=True):
             slots[slot] = a.value
-        for forward, inputs, params, out in steps:
-            slots[out] = forward(*[slots[i] for i in inputs], **params)
+        try:
+            for forward, inputs, params, out in steps:
+                slots[out] = forward(*[slots[i] for i in inputs], **params)
+        except Exception:  # noqa: BLE001 - the ops say which of them it was, in the lab's words
+            return run(graph, args)
         return [wrap(np.asarray(slots[i])) for i in ends]
 
     return replay

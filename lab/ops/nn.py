@@ -13,16 +13,24 @@ from lab.ops.sample import Sample
 from lab.shapes import Spec
 
 
+def _whole(labels: Any, word: str) -> None:
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(f"{word} needs integer labels", given=str(labels.dtype), hint="labels.astype(int)")
+
+
 @primitive(
     samples=[Sample(((4,),), {"n": 5}, kinds=("i5",))], reference=lambda labels, n, dtype="float64": np.eye(n)[labels]
 )
 def one_hot(labels: Any, *, n: int = 1, dtype: Any = "float64") -> Any:
     """1 at the place of the label, 0 elsewhere: integers (...) -> (..., n)."""
-    return (np.asarray(labels)[..., None] == np.arange(n)).astype(dtype)
+    labels = np.asarray(labels)
+    _whole(labels, "one_hot")
+    return (labels[..., None] == np.arange(n)).astype(dtype)
 
 
 @one_hot.shaped
 def _one_hot_shape(labels: Spec, *, n: int, dtype: Any) -> Spec:
+    _whole(labels, "one_hot")
     return Spec((*labels.shape, n), np.dtype(dtype))
 
 
@@ -38,8 +46,9 @@ def _check(logits: Any, labels: Any) -> None:
             given=f"logits {logits.shape}, labels {labels.shape}",
             hint="logits (n, classes), labels (n,) with integers from 0",
         )
-    if labels.dtype.kind not in "iu":
-        raise DTypeError("cross_entropy needs integer labels", given=str(labels.dtype), hint="labels.astype(int)")
+    _whole(labels, "cross_entropy")
+    if logits.dtype.kind != "f":
+        raise DTypeError("cross_entropy needs float logits", given=str(logits.dtype), hint="logits.astype(float)")
 
 
 @primitive(

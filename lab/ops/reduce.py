@@ -51,6 +51,8 @@ def _spread(ct: Any, x: Any, axis: Any) -> Any:
 )
 def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
+    if axis is not None and not np.ndim(x):
+        normal_axes(axis, 0, op="sum")  # NumPy lets axis 0 and -1 of a single number pass
     return _add(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
 
@@ -128,6 +130,12 @@ min_ = _extreme(
 )
 
 
+def _floating(x: Any) -> Any:
+    """Integers and booleans as the floats that NumPy's exp makes of them."""
+    x = np.asarray(x)
+    return x if x.dtype.kind == "f" else x.astype(np.result_type(x.dtype, np.float16))
+
+
 def _shift(x: Any, axis: Any) -> Any:
     """The largest entry along `axis`, 0 where it is infinite: what exp is taken relative to."""
     top = np.maximum.reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=True, initial=-np.inf)
@@ -141,7 +149,7 @@ def _shift(x: Any, axis: Any) -> Any:
 )
 def logsumexp(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over axes, without overflow; of no entries it is -inf."""
-    x = np.asarray(x)
+    x = _floating(x)
     shift = _shift(x, axis)
     with np.errstate(divide="ignore"):
         total = np.log(sum_.forward(np.exp(x - shift), axis=axis, keepdims=True))
@@ -169,7 +177,9 @@ for _op in (sum_, mean, logsumexp):
 )
 def softmax(x: Any, *, axis: int = -1) -> Any:
     """exp(x) divided by its sum along an axis, without overflow."""
-    x = np.asarray(x)
+    x = _floating(x)
+    if not -x.ndim <= axis < x.ndim:
+        normal_axes(axis, x.ndim, op="softmax")
     e = np.exp(x - _shift(x, axis))
     return e / np.add.reduce(e, axis=axis, keepdims=True)
 
@@ -191,7 +201,9 @@ def _softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int) -> 
 )
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """log(softmax(x)) along an axis, exact also where the softmax underflows."""
-    x = np.asarray(x)
+    x = _floating(x)
+    if not -x.ndim <= axis < x.ndim:
+        normal_axes(axis, x.ndim, op="log_softmax")
     shifted = x - _shift(x, axis)
     return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
 
@@ -211,7 +223,7 @@ def _row_rules(op: Op) -> None:
     @op.shaped
     def shape(x: Spec, *, axis: int) -> Spec:
         normal_axes(axis, x.ndim, op=op.name)
-        return x
+        return Spec(x.shape, np.result_type(x.dtype, np.float16))
 
     @op.batching
     def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:

@@ -15,8 +15,8 @@ from tests.numerics import array, close, slope
 from tests.ops.table import SAMPLED, SMOOTH, Case, dot, smooth_operands
 
 NOT_DIFFERENTIABLE = {
-    "equal", "floor", "greater", "greater_equal", "less", "less_equal", "not_equal", "one_hot", "random_uniform", "sign",
-    "stop_gradient",
+    "equal", "floor", "greater", "greater_equal", "less", "less_equal", "not_equal", "one_hot", "random_uniform",
+    "sign", "stop_gradient",
 }  # fmt: skip
 COLLECTIVES = {"all_reduce"}  # samples need an axis: tests/transforms/test_collectives.py
 LOOP_AND_STACK = {"random_uniform"}
@@ -37,11 +37,6 @@ def test_the_table_has_at_least_35_ops():
 def test_every_op_has_a_full_record(op):
     assert PRIMITIVES[op.name] is op
     assert op.doc
-    assert (
-        op.doc[0].isupper()
-        or op.doc[0].isdigit()
-        or op.doc.split()[0] in {"log(1", "exp(x)", "log(sum(exp(x)))", "log(softmax(x))", "x", "-1,"}
-    )
     if op.name not in COLLECTIVES:
         assert op.samples
         assert op.reference is not None
