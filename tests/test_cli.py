@@ -137,6 +137,22 @@ def test_doctor_works_without_home_terminal_or_locale(tmp_path):
     assert "cure: set HOME" in done.stdout
 
 
+def test_a_user_without_a_home_is_a_note_and_jupyter_gets_a_folder(monkeypatch, capsys):
+    def nobody():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    with pytest.raises(doctor.Ailment, match="HOME is not set") as caught:
+        doctor.home()
+    assert not caught.value.serious
+    with opener._usable_home() as environment:
+        folder = Path(environment["HOME"])
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert all(Path(environment[name]).is_relative_to(folder) for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"))
+    assert not folder.exists()
+    assert "cannot be written" in capsys.readouterr().err
+
+
 def test_doctor_names_an_old_package_and_its_cure(monkeypatch, capsys):
     real = doctor.importlib.metadata.version
     old = {"ipykernel": "7.3.9"}
