@@ -55,9 +55,6 @@ class ArrayColumn:
         self.bytes = Growing(np.uint8)
 
     def extend(self, values: Values) -> None:
-        if values.count(None) == len(values):
-            self._extend([-1] * len(values), [()] * len(values), [b""] * len(values))
-            return
         kept = [self._fitting(value) for value in values]
         self._extend(*zip(*kept, strict=True))
 

@@ -255,9 +255,9 @@ def n_bytes(table: Table) -> int:
 
 def test_a_million_events_take_bounded_memory() -> None:
     rec = Recording(limit=300_000)
-    rows = [op(i) for i in range(BATCH)]
+    rows = batch_of(OpRecorded, [op(i) for i in range(BATCH)]).rows
     for start in range(0, 1_000_000, BATCH):
-        rec.receive(batch_of(OpRecorded, rows, start))
+        rec.receive(Batch(rows, range(start, start + BATCH)))
     assert len(rec) == 300_000
     assert rec.dropped == -(-1_000_000 // BATCH) * BATCH - 300_000
     assert n_bytes(rec._store.tables[0]) < 300_000 * 250
