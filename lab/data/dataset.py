@@ -5,6 +5,7 @@ Plain arrays and nothing else; what a batch is and in which order examples come 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ class Dataset:
         return Dataset(*self.take(first), self.name), Dataset(*self.take(second), self.name)
 
 
-def as_dataset(data: Dataset | tuple[npt.ArrayLike, npt.ArrayLike], name: str = "") -> Dataset:
+def as_dataset(data: Dataset | Sequence[npt.ArrayLike], name: str = "") -> Dataset:
     """A Dataset from one, or from a pair (inputs, targets).
 
     Raises:
@@ -90,7 +91,7 @@ def as_dataset(data: Dataset | tuple[npt.ArrayLike, npt.ArrayLike], name: str = 
     """
     if isinstance(data, Dataset):
         return data
-    pair: tuple[npt.ArrayLike, ...] = tuple(data) if isinstance(data, tuple | list) else ()
+    pair: Sequence[npt.ArrayLike] = data if isinstance(data, Sequence) else ()
     if len(pair) != 2:
         raise DataError("not a data set", given=type(data).__name__, hint="give a Dataset or a pair (inputs, targets)")
     return Dataset(np.asarray(pair[0]), np.asarray(pair[1]), name)

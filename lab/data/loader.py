@@ -5,7 +5,7 @@ Each epoch has a permutation of its own, drawn from (seed, epoch): nothing that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class Loader:
 
     def __init__(
         self,
-        dataset: Dataset | tuple[npt.ArrayLike, npt.ArrayLike],
+        dataset: Dataset | Sequence[npt.ArrayLike],
         batch_size: int,
         *,
         rng: Rng = None,
