@@ -91,7 +91,9 @@ def as_dataset(data: Dataset | Sequence[npt.ArrayLike], name: str = "") -> Datas
     """
     if isinstance(data, Dataset):
         return data
-    pair: Sequence[npt.ArrayLike] = data if isinstance(data, Sequence) else ()
-    if len(pair) != 2:
-        raise DataError("not a data set", given=type(data).__name__, hint="give a Dataset or a pair (inputs, targets)")
-    return Dataset(np.asarray(pair[0]), np.asarray(pair[1]), name)
+    try:
+        inputs, targets = data
+    except (TypeError, ValueError):
+        hint = "give a Dataset or a pair (inputs, targets)"
+        raise DataError("not a data set", given=type(data).__name__, hint=hint) from None
+    return Dataset(np.asarray(inputs), np.asarray(targets), name)
