@@ -51,5 +51,7 @@ def init_of(init: str | Init) -> Init:
     if callable(init):
         return init
     if init not in INITS:
-        raise ArgumentError("no such initialisation", given=repr(init), hint=f"one of {', '.join(INITS)}, or a function")
+        raise ArgumentError(
+            "no such initialisation", given=repr(init), hint=f"one of {', '.join(INITS)}, or a function"
+        )
     return INITS[init]

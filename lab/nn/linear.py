@@ -32,7 +32,15 @@ class Linear(Module):
         ((3, 2), [0.0, 0.0])
     """
 
-    def __init__(self, n_in: int, n_out: int, *, bias: bool = True, init: str | Init = "kaiming", rng: int | np.random.Generator | None = None) -> None:
+    def __init__(
+        self,
+        n_in: int,
+        n_out: int,
+        *,
+        bias: bool = True,
+        init: str | Init = "kaiming",
+        rng: int | np.random.Generator | None = None,
+    ) -> None:
         if n_in < 1 or n_out < 1:
             raise ArgumentError("a layer has at least one input and one output", given=f"n_in={n_in}, n_out={n_out}")
         self.n_in, self.n_out = n_in, n_out

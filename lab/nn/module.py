@@ -47,7 +47,9 @@ class Module:
     def forward(self, *inputs: Any) -> Any:
         """What the module computes; a subclass says it."""
         kind = type(self).__name__
-        raise UnsupportedError(f"{kind} has no forward", given=f"{kind}(...) was called", hint="define forward(self, x)")
+        raise UnsupportedError(
+            f"{kind} has no forward", given=f"{kind}(...) was called", hint="define forward(self, x)"
+        )
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         if bus.sources:  # somebody records where operations come from

@@ -54,7 +54,12 @@ class Sequential(Module):
         return iter(self.layers)
 
 
-def mlp(*sizes: int, activation: Callable[[], Module] = ReLU, init: str = "kaiming", rng: int | np.random.Generator | None = None) -> Sequential:
+def mlp(
+    *sizes: int,
+    activation: Callable[[], Module] = ReLU,
+    init: str = "kaiming",
+    rng: int | np.random.Generator | None = None,
+) -> Sequential:
     """A multi-layer perceptron: Linear layers of these sizes with activations between them.
 
     Raises:
@@ -65,7 +70,9 @@ def mlp(*sizes: int, activation: Callable[[], Module] = ReLU, init: str = "kaimi
         26122
     """
     if len(sizes) < 2:
-        raise ArgumentError("an mlp has at least an input and an output size", given=str(sizes), hint="mlp(64, 128, 10)")
+        raise ArgumentError(
+            "an mlp has at least an input and an output size", given=str(sizes), hint="mlp(64, 128, 10)"
+        )
     rng = np.random.default_rng(rng)
     layers: list[Module] = []
     for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):

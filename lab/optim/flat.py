@@ -69,7 +69,9 @@ class FlatParameters:
             return GradientError("no parameter has a gradient", hint="call loss.backward() before step()")
         hint = "they took no part in the loss: leave them out of the optimiser, or use them"
         given = ", ".join(lacking[:4]) + (f" and {len(lacking) - 4} more" if len(lacking) > 4 else "")
-        return GradientError(f"{len(lacking)} of {len(self.parameters)} parameters have no gradient", given=given, hint=hint)
+        return GradientError(
+            f"{len(lacking)} of {len(self.parameters)} parameters have no gradient", given=given, hint=hint
+        )
 
     def changed(self) -> None:
         """Tell the tapes that the values are not what they were."""

@@ -151,7 +151,12 @@ class Optimizer(ABC):
         Keys: "kind", "n_steps", "hyperparameters", and "slots": for each name arrays in the order of the parameters.
         """
         slots = {name: self._by_parameter(name) for name in self.slot_names}
-        return {"kind": type(self).__name__, "n_steps": self.n_steps, "hyperparameters": self.hyperparameters, "slots": slots}
+        return {
+            "kind": type(self).__name__,
+            "n_steps": self.n_steps,
+            "hyperparameters": self.hyperparameters,
+            "slots": slots,
+        }
 
     def _by_parameter(self, slot: str) -> list[Vector]:
         pairs = zip(self.groups, self.slots, strict=True)
@@ -171,7 +176,9 @@ class Optimizer(ABC):
         shapes = [p.shape for p in self.parameters]
         for name in self.slot_names:
             if (found := [np.shape(a) for a in slots[name]]) != shapes:
-                raise ShapeError("the state is of other parameters", given=f"{name} {found}", hint=f"the parameters {shapes}")
+                raise ShapeError(
+                    "the state is of other parameters", given=f"{name} {found}", hint=f"the parameters {shapes}"
+                )
         for name, value in state["hyperparameters"].items():
             self.check(name, value)
         self._values.update(state["hyperparameters"])
@@ -214,6 +221,8 @@ def _checked(parameters: Iterable[Tensor]) -> list[Tensor]:
             hint = "give leaf tensors made with requires_grad=True, such as model.parameters()"
             raise ArgumentError("this cannot be optimised", given=given, hint=hint)
         if id(p.node) in seen:
-            raise ArgumentError("a parameter is given twice", given=p.name or f"number {i}", hint="each would move twice")
+            raise ArgumentError(
+                "a parameter is given twice", given=p.name or f"number {i}", hint="each would move twice"
+            )
         seen.add(id(p.node))
     return found

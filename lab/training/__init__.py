@@ -7,4 +7,16 @@ from lab.training.registry import last_run, runs, stop_all
 from lab.training.result import Result
 from lab.training.run import Run
 
-__all__ = ["RECORDED", "Countdown", "Evaluation", "Job", "Result", "Run", "evaluate", "fit", "last_run", "runs", "stop_all"]
+__all__ = [
+    "RECORDED",
+    "Countdown",
+    "Evaluation",
+    "Job",
+    "Result",
+    "Run",
+    "evaluate",
+    "fit",
+    "last_run",
+    "runs",
+    "stop_all",
+]

@@ -26,7 +26,9 @@ def origin_of_nonfinite(
     for i, p in enumerate(parameters):
         n_bad = int(p.value.size - np.isfinite(p.value).sum())
         if n_bad:
-            return f"{n_bad} of {p.value.size} entries of parameter {p.name or i} are nan or inf, since an update before"
+            return (
+                f"{n_bad} of {p.value.size} entries of parameter {p.name or i} are nan or inf, since an update before"
+            )
     with record(detail="statistics", kinds=(OpRecorded, ValueSeen)) as rec:
         loss(model(wrap(batch.inputs)), batch.targets).backward()
     seen = rec.columns(ValueSeen)

@@ -119,7 +119,9 @@ class Run:
 
     def _unfinished(self) -> RunError:
         given = "{} after {} of {} steps".format(self.state, *self.progress)
-        return RunError(f"{self.name} has not ended yet", given=given, hint="`await run` gives the result; in a script, run.wait()")
+        return RunError(
+            f"{self.name} has not ended yet", given=given, hint="`await run` gives the result; in a script, run.wait()"
+        )
 
     def __repr__(self) -> str:
         why = f" ({self.reason})" if self.reason else ""
@@ -155,7 +157,9 @@ class Run:
     def _want(self, wanted: str, verb: str, n_granted: int = 0) -> None:
         with self._changed:
             if self.state in ENDED or self._wanted == "stopping":
-                raise RunError(f"{self.name} cannot {verb}", given=f"it is {self.state}", hint="lab.fit(...) starts another")
+                raise RunError(
+                    f"{self.name} cannot {verb}", given=f"it is {self.state}", hint="lab.fit(...) starts another"
+                )
             self._n_granted = self._n_granted + n_granted if n_granted else 0
             self._wanted, self._trouble, self.reason = wanted, None, ""
             self._changed.notify_all()
@@ -201,10 +205,12 @@ class Run:
                 return
             done = threading.Event()
             self._wanted, self._n_granted = "paused", 0
-            self._requests.append(lambda: (self._rewind(), done.set())[0])
+            self._requests.append(lambda: self._rewind(done))
             self._changed.notify_all()
         if not done.wait(PATIENCE_S):
-            raise RunError(f"{self.name} is still busy with its step", given=repr(self), hint="it rewinds when the step ends")
+            raise RunError(
+                f"{self.name} is still busy with its step", given=repr(self), hint="it rewinds when the step ends"
+            )
 
     # --- waiting -------------------------------------------------------------------------------------------------
 
@@ -219,8 +225,8 @@ class Run:
             KeyboardInterrupt: interrupted; the run has been stopped.
         """
         end = None if timeout is None else monotonic() + timeout
-        self._when_settled(lambda: None)  # somebody listens: a failure need not go to the log
         try:
+            self._when_settled(lambda: None)  # somebody listens: a failure need not go to the log
             with self._changed:
                 while not self._settled and (end is None or monotonic() < end):
                     # A short wait, because a lock that is waited for without end cannot be interrupted on Windows.
@@ -266,7 +272,9 @@ class Run:
         except asyncio.CancelledError:
             self.stop()
             self.join(PATIENCE_S)
-            if _in_kernel():  # its interrupt cancels the cell's task; the learner shall see what an interrupt looks like
+            if (
+                _in_kernel()
+            ):  # its interrupt cancels the cell's task; the learner shall see what an interrupt looks like
                 raise KeyboardInterrupt from None
             raise
         return self._outcome()
@@ -303,7 +311,9 @@ class Run:
 
     def _work(self) -> None:
         ORIGIN.set(Origin(0, self.name))
-        np.seterr(over="ignore", invalid="ignore", divide="ignore")  # of this thread alone; the job looks for nan itself
+        np.seterr(
+            over="ignore", invalid="ignore", divide="ignore"
+        )  # of this thread alone; the job looks for nan itself
         job, state = self._job, "failed"
         try:
             self._timed(lambda: job.begin(self.name))
@@ -328,26 +338,28 @@ class Run:
         """Between two steps: do what was asked for, hold while paused; False when the run shall stop."""
         if self._wanted == self._state == "running" and not self._requests:
             return True
-        with self._changed:
-            while True:
-                while self._requests:
-                    self._requests.popleft()()
-                if self._wanted == "stopping":
-                    self._enter("stopping")
-                    return False
-                if self._wanted == "running" or self._n_granted:
-                    self._enter("running")
-                    self._n_granted = max(0, self._n_granted - 1)
-                    return True
-                self._enter("paused")
-                self._notify()
-                self._changed.wait()
+        while True:
+            while self._requests:
+                self._requests.popleft()()
+            state = self._next_state()
+            self._enter(state)
+            if state != "paused":
+                return state == "running"
+            with self._changed:
+                self._changed.wait_for(lambda: self._requests or self._next_state() != "paused")
+
+    def _next_state(self) -> str:
+        return "running" if self._wanted == "paused" and self._n_granted else self._wanted
 
     def _enter(self, state: str) -> None:
-        if state != self._state:
+        # Events are emitted without the lock: whoever delivers them may be waiting for it.
+        if state != self._state and bus.listeners:
+            bus.emit(RunStateChanged(self._job.step, state))
+        with self._changed:
+            if state == "running" and self._n_granted:
+                self._n_granted -= 1
             self._state = state
-            if bus.listeners:
-                bus.emit(RunStateChanged(self._job.step, state))
+            self._notify()
 
     def _hold(self, trouble: RunError) -> None:
         with self._changed:
@@ -355,11 +367,15 @@ class Run:
             if self._wanted != "stopping":
                 self._wanted, self._n_granted = "paused", 0
 
-    def _rewind(self) -> None:
+    def _rewind(self, done: threading.Event) -> None:
         self._job.rewind()
-        self._trouble, self.reason, self._state = None, "", "paused"
+        self._trouble, self.reason = None, ""
         if bus.listeners:
             bus.emit(RunStateChanged(self._job.step, "paused"))
+        with self._changed:
+            self._state = "paused"
+            self._notify()
+        done.set()
 
     def _end(self, state: str) -> None:
         """Tell everybody, whatever else goes wrong."""
