@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lab.autograd import Tensor, mutation
 from lab.errors import GradientError
+from lab.nn.module import leaf_of
 
 Vector = npt.NDArray[Any]
 
@@ -34,7 +35,7 @@ class FlatParameters:
     """
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self.parameters = list(parameters)
+        self.parameters, self.leaves = list(parameters), [leaf_of(p) for p in parameters]
         ends = np.cumsum([p.size for p in parameters]).tolist()
         self.slices = [slice(end - p.size, end) for p, end in zip(parameters, ends, strict=True)]
         self.values: Vector = np.empty(ends[-1], parameters[0].dtype)
@@ -56,15 +57,15 @@ class FlatParameters:
             GradientError: a parameter has none.
         """
         found = []
-        for p in self.parameters:
-            gradient = p.node.grad
+        for leaf in self.leaves:
+            gradient = leaf.grad
             if gradient is None:
                 raise self._missing()
             found.append((gradient.value if isinstance(gradient, Tensor) else gradient).reshape(-1))
         np.concatenate(found, out=self.gradients)
 
     def _missing(self) -> GradientError:
-        lacking = [p.name or f"number {i}" for i, p in enumerate(self.parameters) if p.node.grad is None]
+        lacking = [leaf.name or f"number {i}" for i, leaf in enumerate(self.leaves) if leaf.grad is None]
         if len(lacking) == len(self.parameters):
             return GradientError("no parameter has a gradient", hint="call loss.backward() before step()")
         hint = "they took no part in the loss: leave them out of the optimiser, or use them"

@@ -34,9 +34,12 @@ def measured(step: int, name: str, role: str, array: npt.NDArray[Any]) -> Parame
 
 def _histogram(entries: npt.NDArray[np.float64], low: float, high: float) -> tuple[tuple[float, ...], tuple[int, ...]]:
     # Not np.histogram: it searches the edges, six times slower for 16k entries, and refuses a range of denormals.
-    width = high / BINS - low / BINS
-    if not width > np.finfo(np.float64).tiny:
-        low, high, width = low - 0.5, high + 0.5, 1 / BINS
-    bins = np.minimum((entries / width - low / width).astype(np.intp), BINS - 1)
-    counts = np.bincount(np.maximum(bins, 0), minlength=BINS)
-    return (*(low + i * width for i in range(BINS)), high), tuple(counts.tolist())
+    # Halves, because high - low may be more than the largest float.
+    half = high / 2 - low / 2
+    if half < np.finfo(np.float64).tiny:
+        low, high, places = low - 0.5, high + 0.5, np.full(entries.size, 0.5)
+    else:
+        places = (entries / 2 - low / 2) / half
+    counts = np.bincount(np.minimum((places * BINS).astype(np.intp), BINS - 1), minlength=BINS)
+    inner = (2 * np.linspace(low / 2, high / 2, BINS + 1)[1:-1]).tolist()
+    return (low, *inner, high), tuple(counts.tolist())
