@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Tensor, mutation
+from lab.autograd import Leaf, Tensor, mutation
 from lab.errors import GradientError
 from lab.nn.module import leaf_of
 
@@ -35,12 +35,17 @@ class FlatParameters:
     """
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self.parameters, self.leaves = list(parameters), [leaf_of(p) for p in parameters]
+        self.parameters = list(parameters)
         ends = np.cumsum([p.size for p in parameters]).tolist()
         self.slices = [slice(end - p.size, end) for p, end in zip(parameters, ends, strict=True)]
         self.values: Vector = np.empty(ends[-1], parameters[0].dtype)
         self.gradients: Vector = np.empty_like(self.values)
         self.adopt()
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The leaf of each parameter, looked up each time: copying an optimiser makes new leaves."""
+        return [leaf_of(p) for p in self.parameters]
 
     def adopt(self) -> None:
         """Take in every parameter whose array has been replaced: by another optimiser, by a copy, by hand."""
