@@ -1,4 +1,4 @@
-"""One training step of the digits network, 64-128-128-10, batch 64, Adam, one thread; beside torch where it is installed.
+"""One training step of the digits network, 64-128-128-10, batch 64, Adam, one thread; beside torch where that is.
 
 Run: python tests/benchmarks/bench_training.py. Both take turns in one process, so that a busy machine slows both; the
 figures are medians of the turns, and the ratio is the median of the turns' ratios.
@@ -51,8 +51,8 @@ def torch_step() -> Step | None:
         return None
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    layers = torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)
-    model = torch.nn.Sequential(*layers)
+    linear, relu = torch.nn.Linear, torch.nn.ReLU
+    model = torch.nn.Sequential(linear(64, 128), relu(), linear(128, 128), relu(), linear(128, 10))
     batches = [tuple(map(torch.from_numpy, b)) for b in Loader(digits("train"), 64, rng=0, drop_last=True)]
     optimizer, i = torch.optim.Adam(model.parameters()), 0
 
@@ -108,7 +108,8 @@ def module_call() -> None:
             return x
 
     nothing = Nothing()
-    call, forward = (min(us_per_call(f, 20_000) for _ in range(5)) for f in (lambda: nothing(1), lambda: nothing.forward(1)))
+    ways = (lambda: nothing(1)), (lambda: nothing.forward(1))
+    call, forward = (min(us_per_call(way, 20_000) for _ in range(5)) for way in ways)
     print(f"a module's call costs {1000 * (call - forward):.0f} ns more than its forward")
 
 
