@@ -20,6 +20,8 @@ from lab.training.worker import ENDED, Worker, log
 
 PATIENCE_S = 2.0
 """How long an interrupted wait gives the current step to end."""
+TICK_S = 0.1
+"""How long an interrupt may go unnoticed by who waits."""
 STATES = ("running", "paused", "stopping", *sorted(ENDED))
 
 
@@ -192,7 +194,7 @@ class Run(Worker):
             with self._changed:
                 while not self._settled and (end is None or monotonic() < end):
                     # A short wait, because a lock that is waited for without end cannot be interrupted on Windows.
-                    self._changed.wait(0.1 if end is None else min(0.1, max(0.0, end - monotonic())))
+                    self._changed.wait(TICK_S if end is None else min(TICK_S, max(0.0, end - monotonic())))
         except KeyboardInterrupt:
             self.stop()
             self.join(PATIENCE_S)
@@ -235,17 +237,24 @@ class Run(Worker):
             except RuntimeError:
                 log.debug("%s ended after the event loop that awaited it", self.name)
 
+        ticking: asyncio.Handle
+
+        def tick() -> None:  # a kernel's interrupt is a signal, which a loop only notices when something wakes it up
+            nonlocal ticking
+            ticking = loop.call_later(TICK_S, tick)
+
+        ticking = loop.call_soon(tick)
         self._when_settled(tell)
         try:
             yield from settled
         except asyncio.CancelledError:
             self.stop()
             self.join(PATIENCE_S)
-            if (
-                _in_kernel()
-            ):  # its interrupt cancels the cell's task; the learner shall see what an interrupt looks like
+            if _in_kernel():  # where an interrupt cancels the cell's task: the learner shall see an interrupt
                 raise KeyboardInterrupt from None
             raise
+        finally:
+            ticking.cancel()
         return self._outcome()
 
     def _outcome(self) -> Result:

@@ -1,6 +1,8 @@
 """`await run`, as a notebook's cell does it, without a notebook."""
 
 import asyncio
+import signal
+import threading
 
 import pytest
 
@@ -8,7 +10,7 @@ from lab.errors import RunError
 from lab.training import Countdown, Run
 from lab.training import run as run_module
 
-SOON = 30.0
+SOON = 10.0
 ENDLESS = 10**12
 
 
