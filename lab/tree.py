@@ -1,0 +1,152 @@
+"""Containers flattened into leaves and rebuilt: dict, list, tuple, named tuple, dataclass, None, registered classes.
+
+Dict keys are visited in sorted order, so that two dicts with equal keys have the same structure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from lab.errors import ArgumentError
+
+Flatten = Callable[[Any], tuple[Sequence[tuple[str, Any]], Any]]
+Rebuild = Callable[[Any, Sequence[Any]], Any]
+
+_REGISTERED: dict[type, tuple[Flatten, Rebuild]] = {}
+
+
+class Structure(NamedTuple):
+    """What is left of a container without its leaves. Hashable where its keys are; a leaf has kind None."""
+
+    kind: type | None
+    data: Any
+    children: tuple[Structure, ...]
+    names: tuple[str, ...]
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return 1 if self.kind is None else sum(c.n_leaves for c in self.children)
+
+
+LEAF = Structure(None, None, (), ())
+
+
+def register(kind: type, flatten: Flatten, rebuild: Rebuild) -> None:
+    """Teach the tree a class: `flatten(x) -> ((name, child), ...), data` and `rebuild(data, children) -> x`."""
+    _REGISTERED[kind] = flatten, rebuild
+
+
+def _open(x: Any) -> tuple[Any, Sequence[tuple[str, Any]]] | None:
+    """(data, named children) of a container, None for a leaf."""
+    kind = type(x)
+    for base, (flatten, _) in _REGISTERED.items():
+        if isinstance(x, base):
+            children, data = flatten(x)
+            return data, children
+    if x is None:
+        return None, ()
+    if kind is dict:
+        try:
+            keys = sorted(x)
+        except TypeError:
+            raise ArgumentError(
+                "the keys of a dict in an argument cannot be sorted", given=repr(list(x)), hint="use keys of one type"
+            ) from None
+        return tuple(keys), [(f"[{k!r}]", x[k]) for k in keys]
+    if isinstance(x, list | tuple):
+        if isinstance(x, tuple) and hasattr(x, "_fields"):
+            return None, [(f".{f}", v) for f, v in zip(x._fields, x, strict=True)]
+        if kind in (list, tuple):
+            return None, [(f"[{i}]", v) for i, v in enumerate(x)]
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        fields = [f.name for f in dataclasses.fields(x)]
+        return tuple(fields), [(f".{f}", getattr(x, f)) for f in fields]
+    return None
+
+
+def flatten(x: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a container in order, and the structure to rebuild it.
+
+    Example:
+        >>> leaves, structure = flatten({"b": [1, 2], "a": (3, None)})
+        >>> leaves
+        [3, 1, 2]
+        >>> unflatten(structure, [30, 10, 20])
+        {'a': (30, None), 'b': [10, 20]}
+    """
+    opened = _open(x)
+    if opened is None:
+        return [x], LEAF
+    data, children = opened
+    leaves: list[Any] = []
+    structures = []
+    for _, child in children:
+        more, structure = flatten(child)
+        leaves += more
+        structures.append(structure)
+    return leaves, Structure(type(x), data, tuple(structures), tuple(n for n, _ in children))
+
+
+def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """The container of this structure with these leaves.
+
+    Raises:
+        ArgumentError: another number of leaves than the structure has.
+    """
+    if len(leaves) != structure.n_leaves:
+        raise ArgumentError("leaves do not fit the container", given=f"{len(leaves)} for {structure.n_leaves}")
+    source = iter(leaves)
+    return _build(structure, source)
+
+
+def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
+    if structure.kind is None:
+        return next(leaves)
+    children = [_build(c, leaves) for c in structure.children]
+    kind, data = structure.kind, structure.data
+    for base, (_, rebuild) in _REGISTERED.items():
+        if issubclass(kind, base):
+            return rebuild(data, children)
+    if kind is type(None):
+        return None
+    if kind is dict:
+        return dict(zip(data, children, strict=True))
+    if dataclasses.is_dataclass(kind):
+        return kind(**dict(zip(data, children, strict=True)))
+    return kind(*children) if hasattr(kind, "_fields") else kind(children)
+
+
+def paths(x: Any) -> list[str]:
+    """A readable path for each leaf, in the order of `flatten`.
+
+    Example:
+        >>> paths({"w": [1, 2], "b": 3})
+        ["['b']", "['w'][0]", "['w'][1]"]
+    """
+    opened = _open(x)
+    if opened is None:
+        return [""]
+    return [name + rest for name, child in opened[1] for rest in paths(child)]
+
+
+def map_leaves(function: Callable[..., Any], x: Any, *others: Any) -> Any:
+    """The container with `function` applied to its leaves (and the leaves of others of the same structure).
+
+    Raises:
+        ArgumentError: the structures differ.
+
+    Example:
+        >>> map_leaves(lambda a, b: a + b, {"x": 1}, {"x": 2})
+        {'x': 3}
+    """
+    leaves, structure = flatten(x)
+    columns = [leaves]
+    for other in others:
+        more, found = flatten(other)
+        if found != structure:
+            raise ArgumentError("containers differ in structure", given=f"{paths(x)} and {paths(other)}")
+        columns.append(more)
+    return unflatten(structure, [function(*row) for row in zip(*columns, strict=True)])
