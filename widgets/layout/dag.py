@@ -6,6 +6,7 @@ not; ranks, places and bends are computed here in both cases, so that losing the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -250,6 +251,7 @@ def _sugiyama_order(g: _Layers) -> bool:
         from fast_sugiyama import from_edges
     except ImportError:
         return False
+    logging.getLogger("rust-sugiyama").setLevel(logging.WARNING)  # it reports every phase of every layout
     links = [(a, b) for a in sorted(g.below) for b in dict.fromkeys(g.below[a])]
     placed = dict(from_edges(links, check_layout=False).to_dict())
     if any(len({placed[i][1] for i in layer}) > 1 for layer in g.layers):

@@ -185,7 +185,8 @@ def _spread(e: ParameterMeasured) -> Spread:
 
 def _trouble(state: Tracks) -> str:
     bad = [(t.first_bad, name) for name, t in state.by_name.items() if t.first_bad >= 0]
-    return f"First nan or infinity at step {min(bad)[0]}, in {min(bad)[1]}." if bad else ""
+    step, first = min(bad, key=lambda found: found[0], default=(-1, ""))
+    return f"First nan or infinity at step {step}, in {first}." if bad else ""
 
 
 def _norm_line(name: str, k: int, track: Track, chosen: bool) -> Any:

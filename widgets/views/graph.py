@@ -222,7 +222,7 @@ def _lines(entry: Entry, state: Tape, called: Mapping[int, str]) -> tuple[str, s
 
 
 def _gradient_line(entry: Entry) -> str:
-    if not entry.walk:
+    if not entry.has_gradient:
         return ""
     text = wording.short(entry.gradient) or "done"
     if entry.gradient is not None and entry.gradient.size == 1 and not text.startswith((theme.MINUS, "n")) and text.strip("0."):
@@ -231,7 +231,7 @@ def _gradient_line(entry: Entry) -> str:
 
 
 def _gradient_words(entry: Entry) -> str:
-    if not entry.walk:
+    if not entry.has_gradient:
         return "no gradient yet"
     words = f"gradient {wording.short(entry.gradient) or 'computed'}"
     return f"{words}, added to what was stored before" if entry.accumulated else words
@@ -260,7 +260,7 @@ def _tones(state: Tape) -> dict[int, float]:
     signed = {
         n: e.gradient.mean
         for n, e in state.entries.items()
-        if e.walk and e.gradient is not None and (e.gradient.minimum >= 0 or e.gradient.maximum <= 0)
+        if e.has_gradient and e.gradient is not None and (e.gradient.minimum >= 0 or e.gradient.maximum <= 0)
     }
     top = max((abs(v) for v in signed.values() if math.isfinite(v)), default=0.0)
     return {n: v / top for n, v in signed.items() if math.isfinite(v)} if top else dict.fromkeys(signed, 0.0)
@@ -283,7 +283,7 @@ def _node_state(entry: Entry, state: Tape) -> str:
             return "trouble"
     if entry.node == state.now.node and state.now.kind != "finish":
         return "new" if state.now.kind == "op" else "active"
-    if entry.walk:
+    if entry.has_gradient:
         return "done"
     return "waiting" if state.n_walks and _owed(entry.node, state) else "idle"
 

@@ -58,7 +58,7 @@ def _operation(tape: Tape, entry: Entry) -> list[str]:
 
 
 def _gradient(entry: Entry) -> str:
-    if not entry.walk:
+    if not entry.has_gradient:
         return "<i>none yet</i>"
     added = ", <i>added to what was stored before</i>" if entry.accumulated else ""
     return (_array(entry.gradient) or "computed") + added

@@ -61,10 +61,15 @@ class Entry(NamedTuple):
     line: int = 0
     value: Seen | None = None
     gradient: Seen | None = None
-    walk: int = 0
-    """Number of the backward walk that the gradient is of; 0: none yet."""
+    walk: int = -1
+    """Number of the backward walk that the gradient is of (0: it began before the recording); -1: none yet."""
     accumulated: bool = False
     """The gradient was added to one that the leaf already had."""
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether its gradient is complete; 0 is a gradient too."""
+        return self.walk >= 0
 
 
 class Now(NamedTuple):
@@ -188,7 +193,7 @@ class _Pen:
             if entry is None or not entry.op:
                 continue
             if entry.gradient is not None or node in self.targets:
-                self.entries[node] = entry._replace(gradient=None, walk=0)
+                self.entries[node] = entry._replace(gradient=None, walk=-1)
                 self.targets.pop(node, None)
                 for i in range(len(entry.parents)):
                     self.contributions.pop((node, i), None)
