@@ -29,7 +29,7 @@ LIMIT = 64 * BATCH
 
 
 class Row(NamedTuple):
-    """What the queue holds. `emit_row` appends plain tuples of this layout: building an object would cost 200 ns more."""
+    """What the queue holds; `emit_row` appends plain tuples of this layout, since an object costs 200 ns more."""
 
     kind: type[Event]
     time_ns: int
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Batch(Sequence[Event]):
-    """A run of delivered events: plain rows for those who store columns, Event objects, made on demand, for all others."""
+    """A run of delivered events: plain rows for who stores columns, Event objects, made on demand, for all others."""
 
     __slots__ = ("rows", "seqs")
 
@@ -90,7 +90,8 @@ class Detail(IntEnum):
             return name
         found = {detail.name.lower(): detail for detail in cls}.get(name)
         if found is None:
-            raise ArgumentError("this is no level of detail", given=repr(name), hint='one of "shape", "statistics", "value"')
+            hint = 'one of "shape", "statistics", "value"'
+            raise ArgumentError("this is no level of detail", given=repr(name), hint=hint)
         return found
 
 
@@ -107,8 +108,8 @@ class Listener(Protocol):
     def receive(self, batch: Batch) -> None:
         """Take a batch, in order, in whatever thread delivers. Must be quick and must not block.
 
-        An exception detaches the listener. After a KeyboardInterrupt in here the same batch comes again, perhaps longer, with the
-        same `seqs`: who must not count twice compares them with the last that it took.
+        An exception detaches the listener. After a KeyboardInterrupt in here the same batch comes again, perhaps
+        longer, with the same `seqs`: who must not count twice compares them with the last that it took.
         """
 
     def lost(self, n_events: int) -> None:
@@ -191,7 +192,7 @@ class Bus:
             if n_pending >= BATCH and not self._delivering:
                 self.flush()
         elif self._delivering:
-            self._n_dropped += 1  # two threads that drop at once may count one: the only figure here that is approximate
+            self._n_dropped += 1  # two threads at once may count one: the only approximate figure here
         else:
             self.flush()
             self.emit_row(kind, *values)
@@ -199,7 +200,7 @@ class Bus:
     def flush(self) -> None:
         """Deliver what is queued to every listener, in the calling thread.
 
-        Called from inside a delivery (by a listener) it does nothing: what was emitted meanwhile waits for the next one.
+        Called from inside a delivery (by a listener) it does nothing: what was emitted meanwhile waits.
         """
         with self._lock:
             if self._delivering:
@@ -235,7 +236,7 @@ class Bus:
                 batch = Batch(rows, range(start, end))
                 listener.receive(batch if all(wanted.values()) else batch.only(wanted))
             place.next_seq = max(start, end)
-        except (Exception, SystemExit) as why:
+        except (Exception, SystemExit) as why:  # noqa: BLE001 -- a failing listener never breaks what it watches
             self._let_go(place, why)
         finally:
             place.busy = False
@@ -249,7 +250,7 @@ class Bus:
             log.warning("and failed again when it was told so", exc_info=True)
 
     def attach(self, listener: Listener) -> None:
-        """Start delivering to `listener`, beginning with what is emitted from now on; one that is attached stays as it is."""
+        """Start delivering to `listener`, from what is emitted now on; one that is attached already stays as it is."""
         with self._lock:
             if not any(x.listener is listener for x in self._places):
                 place = _Place(listener, self._seq + len(self._pending), self._n_dropped)

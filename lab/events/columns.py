@@ -1,14 +1,15 @@
 """Columns: how a Recording holds its events, one growing array for each field of each kind.
 
-A column takes whole batches, keeps about 8 bytes an entry, and hands out read-only views. What stands before the published
-length never changes, so readers need no lock: a column that must grow moves to a new array and leaves the old one intact.
+A column takes whole batches, keeps about 8 bytes an entry, and hands out read-only views. What stands before the
+published length never changes, so readers need no lock: a column that must grow moves to a new array and leaves the old
+one intact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
-from typing import Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,11 @@ import numpy.typing as npt
 from lab.errors import RecordingError
 from lab.events.event import Array
 
+Flat: TypeAlias = npt.NDArray[Any]
+"""One dimension, of whatever dtype the column has."""
 Ints: TypeAlias = npt.NDArray[np.int64]
 Values: TypeAlias = tuple[object, ...]
-Parts: TypeAlias = dict[str, Array]
+Parts: TypeAlias = dict[str, Flat]
 """The flat arrays of a stretch of a column, by name: what the file stores. "" is the main one."""
 
 MAX_TEXT = 65_536
@@ -37,10 +40,10 @@ class Growing:
     __slots__ = ("data", "n")
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self.data: Array = np.empty(0, dtype)
+        self.data: Flat = np.empty(0, dtype)
         self.n = 0
 
-    def extend(self, entries: Array) -> None:
+    def extend(self, entries: Flat) -> None:
         end = self.n + len(entries)
         if end > len(self.data):
             grown = np.empty(max(end, len(self.data) * 3 // 2, 256), self.data.dtype)
@@ -49,7 +52,7 @@ class Growing:
         self.data[self.n : end] = entries
         self.n = end
 
-    def view(self, start: int = 0, stop: int | None = None) -> Array:
+    def view(self, start: int = 0, stop: int | None = None) -> Flat:
         shown = self.data[start : self.n if stop is None else stop]
         shown.flags.writeable = False
         return shown
@@ -71,17 +74,19 @@ class Strings:
 
     def codes(self, texts: Sequence[object]) -> npt.NDArray[np.int32]:
         """The number of each text; an object that is no text (a dtype) counts as its `str`."""
+        if _is_constant(texts) and isinstance(texts[0], str):
+            return np.full(len(texts), self._ids[texts[0]], np.int32)
         try:
             return np.fromiter(map(self._ids.__getitem__, texts), np.int32, len(texts))
         except TypeError:  # one that cannot be hashed
             return np.fromiter((self._ids[str(x)] for x in texts), np.int32, len(texts))
 
-    def decode(self, codes: Array) -> npt.NDArray[np.object_]:
+    def decode(self, codes: Flat) -> npt.NDArray[np.object_]:
         """The texts of an array of numbers, as an object array."""
-        table = self._decoded
-        if len(table) < len(self.all):
-            self._decoded = table = np.array([*self.all, None], dtype=object)[:-1]  # the None keeps it one-dimensional
-        return table[codes]
+        if len(self._decoded) < len(self.all):
+            self._decoded = np.array([*self.all, None], dtype=object)[:-1]  # the None keeps it one-dimensional
+        texts: npt.NDArray[np.object_] = self._decoded[codes]
+        return texts
 
 
 class _Ids(dict[object, int]):
@@ -99,6 +104,11 @@ class _Ids(dict[object, int]):
         return self[key]
 
 
+def _is_constant(values: Sequence[object]) -> bool:
+    """Whether all values are one; the first glance costs nothing, and the full count 3 ns a value when it is true."""
+    return len(values) > 0 and values[0] is values[-1] and values.count(values[0]) == len(values)
+
+
 class Column(Protocol):
     """One field of one kind."""
 
@@ -108,8 +118,8 @@ class Column(Protocol):
     def truncate(self, n: int) -> None:
         """Forget all but the first n entries (of a batch whose taking was interrupted)."""
 
-    def get(self, start: int, stop: int) -> Sequence[object] | Array:
-        """Entries start to stop as a view in bulk: an array, Ragged or Arrays."""
+    def get(self, start: int, stop: int) -> Sequence[object] | Flat:
+        """Entries start to stop as a view in bulk: an array, Ragged or Flats."""
 
     def items(self, start: int, stop: int) -> Sequence[object]:
         """The same as Python objects, as an Event has them."""
@@ -133,16 +143,20 @@ class NumberColumn:
         self.all = Growing(dtype)
 
     def extend(self, values: Values) -> None:
-        self.all.extend(np.fromiter(values, self.all.data.dtype, len(values)))  # type: ignore[arg-type]
+        if _is_constant(values) and isinstance(values[0], int):  # not float: 0.0 equals -0.0
+            self.all.extend(np.full(len(values), values[0], self.all.data.dtype))
+        else:
+            self.all.extend(np.fromiter(values, self.all.data.dtype, len(values)))
 
     def truncate(self, n: int) -> None:
         self.all.n = n
 
-    def get(self, start: int, stop: int) -> Array:
+    def get(self, start: int, stop: int) -> Flat:
         return self.all.view(start, stop)
 
     def items(self, start: int, stop: int) -> Sequence[object]:
-        return self.all.view(start, stop).tolist()
+        entries: list[object] = self.all.view(start, stop).tolist()
+        return entries
 
     def pack(self, start: int, stop: int) -> Parts:
         return {"": self.all.view(start, stop)}
@@ -164,7 +178,7 @@ class TextColumn(NumberColumn):
     def extend(self, values: Values) -> None:
         self.all.extend(self.strings.codes(values))
 
-    def get(self, start: int, stop: int) -> Array:
+    def get(self, start: int, stop: int) -> Flat:
         return self.strings.decode(self.all.view(start, stop))
 
     def items(self, start: int, stop: int) -> Sequence[object]:
@@ -175,7 +189,7 @@ class TextColumn(NumberColumn):
         super().unpack(parts, n)
 
 
-def check_codes(codes: Array, n: int) -> None:
+def check_codes(codes: Flat, n: int) -> None:
     """Refuse numbers that are not below n and not negative."""
     _check(not len(codes) or (codes.min() >= 0 and codes.max() < n), f"an entry refers to none of {n}")
 
@@ -190,7 +204,7 @@ class Ragged(Sequence[tuple[object, ...]]):
 
     __slots__ = ("offsets", "values")
 
-    def __init__(self, offsets: Ints, values: Array) -> None:
+    def __init__(self, offsets: Ints, values: Flat) -> None:
         self.offsets, self.values = offsets, values
 
     def __len__(self) -> int:
@@ -208,7 +222,7 @@ class Ragged(Sequence[tuple[object, ...]]):
         offsets = self.offsets.tolist()
         first = offsets[0]
         values = self.values[first : offsets[-1]].tolist()
-        for start, stop in zip(offsets, offsets[1:], strict=False):
+        for start, stop in pairwise(offsets):
             yield tuple(values[start - first : stop - first])
 
 
@@ -222,19 +236,21 @@ class RaggedColumn:
         self.offsets.extend(np.zeros(1, np.int64))
 
     def extend(self, values: Values) -> None:
-        if values.count(()) == len(values):  # constants, outside of recordings with sources
-            lengths, flat = np.zeros(len(values), np.int64), np.empty(0, self.values.data.dtype)
+        tuples: Any = values
+        if self.values.data.dtype.kind == "i" and _is_constant(tuples):  # one shape, or no constants at all
+            lengths = np.full(len(tuples), len(tuples[0]), np.int64)
+            flat = np.tile(self._flat(tuples[0], len(tuples[0])), len(tuples))
         else:
-            tuples: tuple[tuple[object, ...], ...] = values  # type: ignore[assignment]
             lengths = np.fromiter(map(len, tuples), np.int64, len(tuples))
-            joined = list(chain.from_iterable(tuples))
-            if self.strings is None:
-                flat = np.fromiter(joined, self.values.data.dtype, len(joined))  # type: ignore[arg-type]
-            else:
-                flat = self.strings.codes(joined)  # type: ignore[assignment]
+            flat = self._flat(chain.from_iterable(tuples), int(lengths.sum()))
         self._extend(lengths, flat)
 
-    def _extend(self, lengths: Ints, flat: Array) -> None:
+    def _flat(self, values: Iterable[Any], n: int) -> Flat:
+        if self.strings is None:
+            return np.fromiter(values, self.values.data.dtype, n)
+        return self.strings.codes(tuple(values))
+
+    def _extend(self, lengths: Ints, flat: Flat) -> None:
         self.values.n = int(self.offsets.data[self.offsets.n - 1])  # more than that is of an interrupted batch
         self.values.extend(flat)
         self.offsets.extend(self.offsets.data[self.offsets.n - 1] + np.cumsum(lengths))
@@ -243,14 +259,14 @@ class RaggedColumn:
         self.offsets.n = n + 1
 
     def get(self, start: int, stop: int) -> Ragged:
-        offsets: Ints = self.offsets.view(start, stop + 1)  # type: ignore[assignment]
+        offsets: Ints = self.offsets.view(start, stop + 1)
         values = self.values.view(0, int(offsets[-1]))
         if self.strings is None:
             return Ragged(offsets, values)
         return Ragged(offsets - offsets[0], self.strings.decode(values[offsets[0] :]))
 
     def items(self, start: int, stop: int) -> Sequence[object]:
-        offsets: Ints = self.offsets.view(start, stop + 1)  # type: ignore[assignment]
+        offsets: Ints = self.offsets.view(start, stop + 1)
         entries = Ragged(offsets, self.values.view(0, int(offsets[-1])))
         if self.strings is None:
             return list(entries)
@@ -259,17 +275,17 @@ class RaggedColumn:
 
     def pack(self, start: int, stop: int) -> Parts:
         offsets = self.offsets.view(start, stop + 1)
-        return {"": self.values.view(int(offsets[0]), int(offsets[-1])), "length": np.diff(offsets)}  # type: ignore[type-var]
+        return {"": self.values.view(int(offsets[0]), int(offsets[-1])), "length": np.diff(offsets)}
 
     def unpack(self, parts: Parts, n: int) -> None:
         flat, lengths, dtype = parts[""], parts["length"], self.values.data.dtype
         _check(np.can_cast(flat.dtype, dtype, "same_kind"), f"{flat.dtype} for {dtype}")
         _check(len(lengths) == n, f"{len(lengths)} lengths for {n} events")
-        _check(not n or (lengths.min() >= 0 and lengths.max() <= len(flat)), f"lengths that do not fit {len(flat)} values")
-        _check(lengths.sum() == len(flat), f"lengths that do not fit {len(flat)} values")
+        inside = not n or (lengths.min() >= 0 and lengths.max() <= len(flat))
+        _check(inside and lengths.sum() == len(flat), f"lengths that do not fit {len(flat)} values")
         if self.strings is not None:
             check_codes(flat, len(self.strings.all))
-        self._extend(lengths, flat)  # type: ignore[arg-type]
+        self._extend(lengths, flat)
 
 
 DTYPES = tuple(
@@ -308,7 +324,7 @@ class ArrayColumn:
             self._extend([-1] * len(values), [()] * len(values), [b""] * len(values))
             return
         kept = [self._fitting(value) for value in values]
-        self._extend(*zip(*kept, strict=True))  # type: ignore[arg-type]
+        self._extend(*zip(*kept, strict=True))
 
     def _fitting(self, value: object) -> tuple[int, tuple[int, ...], bytes]:
         if value is None:
@@ -349,7 +365,7 @@ class ArrayColumn:
             return None
         start, stop = self.offsets.data[i : i + 2].tolist()
         flat = np.frombuffer(self.bytes.data[start:stop].tobytes(), DTYPES[number])
-        return flat.reshape(self.shapes.get(i, i + 1)[0]).copy()  # type: ignore[arg-type]
+        return flat.reshape(self.shapes.items(i, i + 1)[0]).copy()  # type: ignore[call-overload, no-any-return]
 
     def pack(self, start: int, stop: int) -> Parts:
         offsets = self.offsets.view(start, stop + 1)
@@ -365,7 +381,7 @@ class ArrayColumn:
         data, dtypes, dims = parts[""], parts["dtype"], parts["shape"]
         _check(len(dtypes) == n, f"{len(dtypes)} arrays for {n} events")
         check_codes(dtypes + np.int8(1), len(DTYPES) + 1)
-        _check(not len(dims) or (dims.min() >= 0 and dims.max() <= len(data)), f"array sides that do not fit {len(data)} bytes")
+        _check(not len(dims) or dims.min() >= 0, "an array with a negative side")
         lengths = parts["ndim"]
         self.shapes.unpack({"": dims, "length": lengths}, n)
         _check(not n or lengths.max() <= 32, f"{lengths.max() if n else 0} dimensions")
@@ -405,7 +421,7 @@ class Arrays(Sequence[Array | None]):
     def __len__(self) -> int:
         return len(self._range)
 
-    def __getitem__(self, i: int | slice) -> Array | None | list[Array | None]:  # type: ignore[override]
+    def __getitem__(self, i: int | slice) -> Array | list[Array | None] | None:  # type: ignore[override]
         if isinstance(i, slice):
             return [self._column.one(j) for j in self._range[i]]
         return self._column.one(self._range[i])

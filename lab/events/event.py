@@ -44,7 +44,7 @@ class Event:
     run: str
 
     per_operation: ClassVar[bool] = False
-    """True for kinds that are emitted once or more per operation: guarded by `bus.operations`, all others by `bus.listeners`."""
+    """True for kinds emitted once or more per operation: guarded by `bus.operations`, all others by `bus.listeners`."""
 
     __hash__ = None  # type: ignore[assignment]  # fields may be arrays
 
@@ -52,7 +52,7 @@ class Event:
         """Equal kind and equal own fields, nan equal to nan, arrays entry by entry; the envelope does not count."""
         if type(self) is not type(other):
             return NotImplemented
-        return all(map(_same, values_of(self), values_of(other)))  # type: ignore[arg-type]
+        return all(map(_same, values_of(self), values_of(other)))
 
 
 def _same(a: object, b: object) -> bool:
@@ -69,9 +69,13 @@ EVENTS: dict[str, type[Event]] = {}
 """Every kind by name; the file format stores kinds by name and fields."""
 
 ENVELOPE = frozenset({"seq", "time_ns", "rank", "run", "position"})
-"""Names that no field may have: a Recording gives them beside the fields (`position` is the index in the Recording)."""
+"""Names that no field may have: a Recording gives them beside the fields (`position` is the index in it)."""
 
-FIELD_TYPES: tuple[object, ...] = (int, float, bool, str, tuple[int, ...], tuple[float, ...], tuple[str, ...], Array | None)
+FIELD_TYPES: tuple[object, ...] = (
+    *(int, float, bool, str),
+    *(tuple[int, ...], tuple[float, ...], tuple[str, ...]),
+    Array | None,
+)
 """What a field may be: each has one columnar form (`columns.py`)."""
 
 
@@ -99,7 +103,7 @@ def event(cls: type[E]) -> type[E]:
     return made
 
 
-_FIELDS: dict[type[Event], dict[str, object]] = {}  # by class and not by name: a cell that runs again defines a new class
+_FIELDS: dict[type[Event], dict[str, object]] = {}  # by class, not by name: a cell that runs again makes a new class
 
 
 def fields_of(kind: type[Event]) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Recording: keeps the events that it is told, in columns; views fold it, tests read it, a file holds it.
 
-It is a listener like any other. One thread at a time writes (whoever flushes the bus), any number read, each a consistent
-prefix: a batch is published by one statement after all of its columns have been written.
+It is a listener like any other. One thread at a time writes (whoever flushes the bus), any number read, each a
+consistent prefix: a batch is published by one statement after all of its columns have been written.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import compress
-from os import PathLike
 from typing import overload
 
 import numpy as np
 
 from lab.errors import RecordingError
 from lab.events.bus import Batch, Detail, bus
-from lab.events.columns import Array, Budget, Growing, Ints, Strings, Values
+from lab.events.columns import Budget, Flat, Growing, Ints, Strings, Values
 from lab.events.event import ORIGIN, Event, Origin, fields_of
 from lab.events.table import Columns, Table
 
@@ -40,11 +39,11 @@ class Recording(Sequence[Event]):
     """Events in the order of their delivery, as a sequence of Event objects or, faster, as columns by kind.
 
     Args:
-        detail: how much of each array it wants: "shape", "statistics" (minimum, maximum, mean, norm) or "value" (copies too).
+        detail: what it wants of each array: "shape", "statistics" (minimum, mean, norm ...) or "value" (copies too).
         sources: whether it wants the source line of each operation.
         kinds: the kinds that it takes; None takes all.
-        run: takes only events of the run of this name; None means the run that the caller is in ("" outside any run), so that a
-            training in the background does not fill a lesson's recording; "*" takes all.
+        run: takes only events of the run of this name; None means the run that the caller is in ("" outside any), so
+            that a training in the background does not fill a lesson's recording; "*" takes all.
         limit: how many events it takes; later ones are counted in `dropped`.
         value_bytes: how many bytes of arrays it takes; later ones are None, counted in `dropped_values`.
 
@@ -79,10 +78,10 @@ class Recording(Sequence[Event]):
         self.run = ORIGIN.get().run if run is None else run
         self.dropped = 0
         self.detached_because: BaseException | None = None
-        lab_version = getattr(sys.modules[__name__.partition(".")[0]], "__version__", "")  # the roof: imports point down
+        roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
             "title": "",
-            "lab": lab_version,
+            "lab": str(getattr(roof, "__version__", "")),
             "python": platform.python_version(),
             "numpy": np.__version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -134,7 +133,7 @@ class Recording(Sequence[Event]):
         seqs: Sequence[int] = batch.seqs
         if self.run != "*" and not (origins.count(origins[0]) == len(origins) and origins[0].run == self.run):
             ours = [origin.run == self.run for origin in origins]
-            kinds, times, origins, rows, seqs = (tuple(compress(x, ours)) for x in (kinds, times, origins, rows, seqs))  # type: ignore[misc]
+            kinds, times, origins, rows, seqs = (tuple(compress(x, ours)) for x in (kinds, times, origins, rows, seqs))
         room = max(self.limit - self._n, 0)
         n_over = max(len(kinds) - room, 0)
         if n_over:
@@ -145,7 +144,7 @@ class Recording(Sequence[Event]):
 
     def _publish(self, last_seq: int, n_over: int) -> None:
         used = self._budget.used, self._budget.n_dropped
-        # One statement without a call: an interrupt comes before it, and the batch comes again, or after it, and it is in.
+        # One statement, no call in it: an interrupt comes before it, and the batch comes again, or after, and it is in.
         self._n, self._last_seq, self._used, self.dropped, self._dirty = (
             self._order.n,
             last_seq,
@@ -154,17 +153,22 @@ class Recording(Sequence[Event]):
             False,
         )
 
-    def _coded(self, origins: tuple[Origin, ...]) -> Array:
-        for origin in {*origins} - self._origin_codes.keys():
-            self._origins.append(origin)
-            self._origin_codes[origin] = len(self._origins) - 1
-        if origins.count(origins[0]) == len(origins):
+    def _coded(self, origins: tuple[Origin, ...]) -> Flat:
+        single = origins.count(origins[0]) == len(origins)
+        for origin in origins[:1] if single else dict.fromkeys(origins):
+            if origin not in self._origin_codes:
+                self._origins.append(origin)
+                self._origin_codes[origin] = len(self._origins) - 1
+        if single:
             return np.full(len(origins), self._origin_codes[origins[0]], np.int32)
         return np.fromiter(map(self._origin_codes.__getitem__, origins), np.int32, len(origins))
 
-    def _write(self, kinds: tuple[type[Event], ...], times: Array, origins: Array, rows: Sequence[Values], seqs: Array) -> None:
-        for kind in {*kinds} - self._codes.keys():
-            self._codes[kind] = self._code_for(kind)
+    def _write(
+        self, kinds: Sequence[type[Event]], times: Flat, origins: Flat, rows: Sequence[Values], seqs: Flat
+    ) -> None:
+        if not self._codes.keys() >= {*kinds}:
+            for kind in dict.fromkeys(kinds):  # in order of appearance
+                self._codes[kind] = self._code_for(kind)
         order = np.fromiter(map(self._codes.__getitem__, kinds), np.uint8, len(kinds))
         for code in np.unique(order).tolist():
             here = np.flatnonzero(order == code)
@@ -177,7 +181,7 @@ class Recording(Sequence[Event]):
 
     def _code_for(self, kind: type[Event]) -> int:
         for code, table in enumerate(self._tables):
-            if table.kind.__name__ == kind.__name__:  # the cell that defines it ran again: the same, if it has the same fields
+            if table.kind.__name__ == kind.__name__:  # its cell ran again: the same kind, if it has the same fields
                 if fields_of(table.kind) == fields_of(kind):
                     return code
                 raise RecordingError(
@@ -194,11 +198,12 @@ class Recording(Sequence[Event]):
         """Read the source lines that the newest rows name, now: the file may change, and the recording may travel."""
         first, last = table.rows(start, sys.maxsize)
         files, lines = (table.columns[name].pack(first, last)[""] for name in ("file", "line"))
-        pairs = np.unique(files.astype(np.int64) << 32 | lines)
+        known = (lines > 0) & (lines < 2**31)
+        pairs = np.unique(files[known].astype(np.int64) << 32 | lines[known])
         for pair in pairs.tolist():
             key = self._strings.all[pair >> 32], pair & 0xFFFFFFFF
-            if key not in self._lines and key[0] and len(self._lines) < _MAX_LINES:
-                self._lines[key] = linecache.getline(*key).strip()[:_MAX_LINE]
+            if key not in self._lines and len(self._lines) < _MAX_LINES:
+                self._lines[key] = _line(*key)
 
     # --- as what was recorded ------------------------------------------------------------------------------------
 
@@ -236,15 +241,15 @@ class Recording(Sequence[Event]):
 
     def _table(self, kind: type[Event]) -> Table:
         for table in self._tables:
-            if table.kind is kind or (table.kind.__name__ == kind.__name__ and fields_of(table.kind) == fields_of(kind)):
+            if table.kind.__name__ == kind.__name__ and fields_of(table.kind) == fields_of(kind):
                 return table
         return Table(kind, self._strings, self._origins, self._budget)
 
     def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Columns:
         """The events of a kind at positions start <= p < stop, by field.
 
-        A mapping from field to array (str: object array; tuple: `Ragged`; array: list of `ndarray | None`), also "position", "seq",
-        "time_ns", "rank", "run". A kind of which there is none gives empty columns.
+        A mapping from field to array (str: object array; tuple: `Ragged`; array: sequence of `ndarray | None`), also
+        "position", "seq", "time_ns", "rank", "run". A kind of which there is none gives empty columns.
         """
         stop = self._n if stop is None else min(stop, self._n)
         table = self._table(kind)
@@ -291,6 +296,13 @@ class Recording(Sequence[Event]):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         text = repr(self)
         return {"text/plain": text, "text/html": f"<code>{html.escape(text)}</code>"}
+
+
+def _line(file: str, number: int) -> str:
+    try:
+        return linecache.getline(file, number).strip()[:_MAX_LINE]
+    except ValueError:  # a file name with NUL in it
+        return ""
 
 
 @contextmanager

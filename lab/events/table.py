@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from lab.errors import RecordingError
-from lab.events.columns import Array, Budget, Growing, Ints, Parts, Strings, Values, column_for
+from lab.events.columns import Budget, Flat, Growing, Ints, Parts, Strings, Values, column_for
 from lab.events.event import Event, Origin, fields_of
 
 
 class Table:
-    """The rows of one kind. `position` (the index in the recording) grows from row to row, so stretches are found by bisection."""
+    """The rows of one kind. `position` (index in the recording) grows from row to row, so bisection finds stretches."""
 
     def __init__(self, kind: type[Event], strings: Strings, origins: list[Origin], budget: Budget) -> None:
         self.kind, self.origins = kind, origins
@@ -23,29 +23,33 @@ class Table:
         self.origin = Growing(np.int32)
         self._defaults = _defaults(kind)
 
-    def extend(self, positions: Ints, seqs: Array, times: Array, origins: Array, rows: Sequence[Values]) -> None:
+    def extend(self, positions: Ints, seqs: Flat, times: Flat, origins: Flat, rows: Sequence[Values]) -> None:
         """Take the rows of a batch. Fields left out at the end have their defaults.
 
         Raises:
             RecordingError: a row has other fields than the kind.
         """
-        n_fields = len(self.columns)
-        if set(map(len, rows)) != {n_fields}:
-            rows = [row + self._defaults[len(row) - n_fields :] if len(row) < n_fields else row for row in rows]
-            if set(map(len, rows)) != {n_fields}:
-                raise RecordingError(
-                    f"an event of kind {self.kind.__name__} has other fields than its kind",
-                    given=f"{sorted(set(map(len, rows)))} values for {n_fields} fields: {', '.join(self.columns)}",
-                )
-        for column, values in zip(self.columns.values(), zip(*rows, strict=True), strict=True):
+        try:
+            fields = list(zip(*rows, strict=True))
+        except ValueError:  # rows of differing lengths
+            fields = []
+        if len(fields) != len(self.columns):
+            fields = list(zip(*map(self._whole, rows), strict=True))
+        for column, values in zip(self.columns.values(), fields, strict=True):
             column.extend(values)
-        self._extend(positions, seqs, times, origins)
-
-    def _extend(self, positions: Ints, seqs: Array, times: Array, origins: Array) -> None:
         self.position.extend(positions)
         self.seq.extend(seqs)
         self.time_ns.extend(times)
         self.origin.extend(origins)
+
+    def _whole(self, row: Values) -> Values:
+        n_missing = len(self.columns) - len(row)
+        if 0 <= n_missing <= len(self._defaults):
+            return row + self._defaults[len(self._defaults) - n_missing :]
+        raise RecordingError(
+            f"an event of kind {self.kind.__name__} has other fields than its kind",
+            given=f"{len(row)} values for {len(self.columns)} fields: {', '.join(self.columns)}",
+        )
 
     def truncate(self, n_events: int) -> None:
         """Forget rows of positions that were never published."""
@@ -66,7 +70,7 @@ class Table:
         envelope = (x.view(first, last).tolist() for x in (self.seq, self.time_ns, self.origin))
         for values, seq, time_ns, origin in zip(rows, *envelope, strict=True):
             made = self.kind(*values)
-            made.seq, made.time_ns, (made.rank, made.run) = seq, time_ns, self.origins[origin]  # type: ignore[misc]
+            made.seq, made.time_ns, (made.rank, made.run) = seq, time_ns, self.origins[origin]
             yield made
 
     def pack(self, first: int, last: int) -> Parts:
@@ -87,8 +91,8 @@ def _defaults(kind: type[Event]) -> Values:
 class Columns(Mapping[str, Any]):
     """A stretch of the events of one kind by field, decoded when asked for; `len(columns)` is the number of columns.
 
-    Fields of type str give an object array of str, tuples a `Ragged`, arrays a list of `ndarray | None`, all others a read-only
-    array. Beside the fields: "position", "seq", "time_ns", "rank", "run".
+    Fields of type str give an object array of str, tuples a `Ragged`, arrays a sequence of `ndarray | None`, all others
+    a read-only array. Beside the fields: "position", "seq", "time_ns", "rank", "run".
     """
 
     def __init__(self, table: Table, first: int, last: int) -> None:
