@@ -15,6 +15,7 @@ from html import escape
 from typing import Any
 
 from lab.errors import LabError
+from widgets.view import close, display_twice
 
 log = logging.getLogger("widgets.controls")
 
@@ -208,11 +209,10 @@ class RunControls:
 
         pacer.forget(self._tick)
         with self._lock:
-            parts, self._parts = [*self._parts.values(), *self._sliders.values()], {}
-            self._sliders = {}
-            for part in (*parts, *(w for w in (self._widget,) if w is not None)):
-                part.close()
-            self._widget = None
+            self._parts, self._sliders = {}, {}
+            widget, self._widget = self._widget, None
+        if widget is not None:
+            close(widget)
 
     def __repr__(self) -> str:
         return f"RunControls({self.text})"
@@ -257,16 +257,14 @@ class Dashboard:
         """Take it out of the page and the kernel; the run goes on."""
         for part in (self.controls, self.loss, self.gradients):
             part.dispose()
-        if self._widget is not None:
-            self._widget.close()
-            self._widget = None
+        widget, self._widget = self._widget, None
+        if widget is not None:
+            close(widget)
 
     def __repr__(self) -> str:
         return f"Dashboard({self.controls.text})"
 
     def _ipython_display_(self) -> None:
-        from widgets.view import display_twice
-
         svg = self.loss.svg() + self.gradients.svg()
         display_twice(self.widget, self.loss.host, svg, self.controls.text)
 

@@ -57,8 +57,21 @@ class Stretch(NamedTuple):
 
     def of(self, kinds: tuple[type[Event], ...]) -> Iterator[Event]:
         """The events of these kinds, in order."""
-        for p in np.sort(np.concatenate([self.positions(kind) for kind in kinds])):
+        for p in merged(*(self.positions(kind) for kind in kinds)):
             yield self.events[int(p)]
+
+
+def merged(*columns: Positions) -> Positions:
+    """Several ascending columns of positions as one, each position once.
+
+    Example:
+        >>> merged(np.array([1, 4]), np.array([2, 4])).tolist()
+        [1, 2, 4]
+    """
+    every = np.sort(np.concatenate([np.empty(0, np.int64), *columns]), kind="stable")  # np.unique hashes: 1 s for a million
+    fresh = np.ones(len(every), dtype=bool)
+    fresh[1:] = every[1:] != every[:-1]
+    return every[fresh]
 
 
 class Folds(Protocol[S]):

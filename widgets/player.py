@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lab.errors import ViewError
-from widgets.fold import Positions
-from widgets.view import MAX_FRAMES, View, display_twice
+from widgets.fold import Positions, merged
+from widgets.view import View, close, display_twice
 
 if TYPE_CHECKING:
     from widgets.page import Frame
@@ -26,6 +25,10 @@ LONGEST_S = 60.0
 """A recording plays in at most this long at normal speed: longer ones skip stops."""
 SHORTEST_TICK_S = 0.2
 """Nobody follows more pictures than five a second, and the browser has other messages to take."""
+
+
+MAX_FRAMES = 300
+"""An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
 
 
 class Pace(NamedTuple):
@@ -92,10 +95,6 @@ class Transport:
         if len(stops):
             self.stops = stops
             self.index = len(stops) - 1 if self.at_end else min(self.index, len(stops) - 1)
-
-    def nearest(self, position: int) -> int:
-        """The last stop at or before a position of the recording."""
-        return max(0, bisect_right(self.stops.tolist(), position) - 1)
 
 
 class Player:
@@ -203,7 +202,7 @@ class Player:
             self._idle.set()
 
     def _stops(self) -> Positions:
-        return np.unique(np.concatenate([v.stop_positions(self.recording) for v in self.views])).astype(np.int64)
+        return merged(*(v.stop_positions(self.recording) for v in self.views))
 
     def _grow(self) -> None:
         n = len(self.recording)
@@ -328,19 +327,19 @@ class Player:
             if self._halt is not None:
                 self._halt.set()
                 self._halt = None
-            controls, self._controls = self._controls, {}
+            self._controls = {}
             widget, self._widget = self._widget, None
         for v in self.views:
             v.dispose()
-        for control in (*controls.values(), *(w for w in (widget,) if w is not None)):
-            control.close()
+        if widget is not None:
+            close(widget)
 
     def frames(self) -> list[Frame]:
         """Stops as frames of a stand-alone page, at most MAX_FRAMES, evenly chosen."""
         from widgets.page import Frame
 
         stops = self.transport.stops
-        chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), MAX_FRAMES)).astype(int))
+        chosen = np.linspace(0, len(stops) - 1, min(len(stops), MAX_FRAMES)).astype(int).tolist()
         return [
             Frame(
                 f"{k + 1} of {len(stops)}",

@@ -11,27 +11,18 @@ import threading
 from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
-
-import numpy as np
+from typing import Any, ClassVar, Generic, TypeVar
 
 from lab.errors import ViewError
 from lab.events import Event, bus
 from widgets.chart import Chart
-from widgets.fold import Events, Fold, Positions, Stretch
+from widgets.fold import Events, Fold, Positions, Stretch, merged
 from widgets.scene import Node, Scene
-
-if TYPE_CHECKING:
-    from widgets.page import Frame
 
 log = logging.getLogger("widgets.view")
 
 S = TypeVar("S")
 Picture = Scene | Chart
-
-MAX_FRAMES = 300
-"""An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
-
 
 class View(ABC, Generic[S]):
     """A picture of a recording.
@@ -92,9 +83,7 @@ class View(ABC, Generic[S]):
 
     def stop_positions(self, events: Events) -> Positions:
         """Where a player stops: for each stop how many events have been folded then, ascending."""
-        kinds = self.stops or self.listens
-        every = np.concatenate([events.positions(kind) for kind in kinds]) if kinds else np.empty(0, np.int64)
-        return np.unique(every).astype(np.int64) + 1
+        return merged(*(events.positions(kind) for kind in self.stops or self.listens)) + 1
 
     # --- any position ---
 
@@ -124,17 +113,6 @@ class View(ABC, Generic[S]):
     def sentence_at(self, position: int) -> str:
         """The first line of the words: what happened last."""
         return self.text_at(position).partition("\n")[0]
-
-    def frames(self) -> list[Frame]:
-        """The stops as frames of a stand-alone page, at most MAX_FRAMES of them, and the end."""
-        from widgets.page import Frame
-
-        stops = self.stop_positions(self.recording)
-        chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), MAX_FRAMES)).astype(int)) if len(stops) else []
-        positions = [int(stops[k]) for k in chosen] or [len(self.recording)]
-        return [
-            Frame(f"{k + 1} of {len(positions)}", (self.picture_at(p),), self.text_at(p)) for k, p in enumerate(positions)
-        ]
 
     # --- the live picture ---
 
@@ -196,11 +174,9 @@ class View(ABC, Generic[S]):
 
         pacer.forget(self._tick)
         with self._lock:
-            if self._host is not None:
-                self._host.dispose()
-            if self._widget is not None and self._widget is not self._host:
-                self._widget.close()
-            self._host = self._widget = None
+            widget, self._widget, self._host = self._widget or self._host, None, None
+        if widget is not None:
+            close(widget)
 
     def _tick(self) -> None:
         """About 15 times a second while live: fold what is new, draw it."""
@@ -236,11 +212,10 @@ class View(ABC, Generic[S]):
         return svg_of(self._drawn(len(self.recording))[0])
 
     def export(self, path: str | Path) -> Path:
-        """Write a page that plays from disk, without kernel or network."""
-        from widgets.page import write_page
+        """Write a page that plays the stops from disk, without kernel or network."""
+        from widgets.player import Player
 
-        write_page(Path(path), self.frames(), self.title)
-        return Path(path)
+        return Player(self).export(path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.recording):,} events{', live' if self.recording.live else ''})"
@@ -268,6 +243,14 @@ def _failure(why: BaseException, chart: bool) -> Picture:
     texts = (lines + ["", ""])[:3]
     node = Node("failed", width / 2, 40, width, 70, texts[0], texts[1], kind="group", state="trouble")
     return Scene((node,), caption=" ".join(lines), title="failed view")
+
+
+def close(widget: Any) -> None:
+    """End a widget with everything in it and of it; ipywidgets' own `close` leaves children, layout and style behind."""
+    for part in (*getattr(widget, "children", ()), getattr(widget, "style", None), widget.layout):
+        if part is not None and part.comm is not None:
+            close(part) if hasattr(part, "layout") else part.close()
+    widget.close()
 
 
 def display_twice(widget: Any, host: Any, svg: str, text: str) -> None:

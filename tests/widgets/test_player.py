@@ -90,7 +90,7 @@ def test_several_views_show_the_same_moment():
     rec = training(falling(30))
     player = Player(LossView(rec), GradientView(rec))
     assert player.widget is not None
-    player.seek(14)
+    player.seek(15)
     assert [v.position for v in player.views] == [player.transport.position] * 2
     assert "Step 15 of 30" in player.text
     assert "Step 10: norm" in player.text

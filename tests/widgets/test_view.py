@@ -13,6 +13,7 @@ from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets import pacer
 from widgets.fold import KEYFRAMES, Fold, Stretch
 from widgets.scene import Node, Scene
+from widgets.player import Player
 from widgets.view import View
 from widgets.views.gradient import GradientView
 from widgets.views.graph import GraphView
@@ -238,7 +239,7 @@ def test_every_view_has_a_still_twin():
 
 def test_an_exported_page_has_a_frame_for_each_stop(tmp_path: Path):
     view = GraphView(product_plus_x())
-    frames = view.frames()
+    frames = Player(view).frames()
     assert [f.label for f in frames] == [f"{k} of 7" for k in range(1, 8)]
     assert frames[4].text.startswith("v₁ = x * y sends 3.0 to x")
     page = view.export(tmp_path / "graph.html")
@@ -274,4 +275,4 @@ def test_disposing_leaves_no_widget_behind():
         assert view.widget is not None
         view.dispose()
     kept = [_instances[k] for k in set(_instances) - before]
-    assert [w for w in kept if type(w).__name__ not in ("Library", "Layout")] == []
+    assert [w for w in kept if type(w).__name__ != "Library"] == []
