@@ -35,7 +35,7 @@ class Softmax(Module):
     """Positive numbers with sum 1 along an axis. Not before `cross_entropy`, which takes the logits.
 
     Example:
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> Softmax()(tensor([[0.0, 0.0]])).numpy().tolist()
         [[0.5, 0.5]]
     """

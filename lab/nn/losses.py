@@ -22,7 +22,7 @@ def mse(prediction: Tensor, targets: Any) -> Tensor:
         ShapeError: the shapes differ; broadcasting (n, 1) against (n,) would compare every pair.
 
     Example:
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> mse(tensor([1.0, 3.0]), tensor([1.0, 1.0])).item()
         2.0
     """

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Tensor, mutation
+from lab.autograd import Tensor, mutation, tensor
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
 from lab.events import bus
@@ -32,7 +32,7 @@ class Module:
         ...         self.factor = tensor([2.0], requires_grad=True)
         ...     def forward(self, x):
         ...         return x * self.factor
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> model = Scale()
         >>> model(tensor([1.0, 3.0])).numpy().tolist()
         [2.0, 6.0]
@@ -183,7 +183,7 @@ def parameter(value: npt.ArrayLike, name: str = "") -> Tensor:
         >>> parameter([1, 2]).dtype.name, parameter([1, 2]).requires_grad
         ('float32', True)
     """
-    return Tensor.leaf(np.array(value, STATE.get().dtype), name=name)
+    return tensor(value, dtype=STATE.get().dtype, requires_grad=True, name=name)
 
 
 def _direct(module: Module) -> Iterator[tuple[str, Tensor | Module]]:

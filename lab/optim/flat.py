@@ -25,7 +25,7 @@ class FlatParameters:
         gradients: (n,), filled by `gather`.
 
     Example:
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> w = tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
         >>> flat = FlatParameters([w])
         >>> flat.values *= 10

@@ -124,7 +124,7 @@ class Optimizer(ABC):
             ArgumentError: it does not exist, or cannot have this value.
 
         Example:
-            >>> from lab import tensor
+            >>> from lab.autograd import tensor
             >>> from lab.optim import SGD
             >>> sgd = SGD([tensor([1.0], requires_grad=True)], learning_rate=0.1)
             >>> sgd.set("momentum", 0.9)

@@ -21,7 +21,7 @@ class SGD(Optimizer):
         weight_decay: this times the parameter is added to its gradient.
 
     Example:
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> w = tensor([1.0], requires_grad=True)
         >>> sgd = SGD([w], learning_rate=0.25)
         >>> (w * w).sum().backward()
@@ -61,7 +61,7 @@ class Adam(Optimizer):
         weight_decay: this times the parameter is added to its gradient; `AdamW` shrinks the parameter instead.
 
     Example:
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> w = tensor([1.0, -1.0], requires_grad=True)
         >>> adam = Adam([w], learning_rate=0.5)
         >>> (w * w * w).sum().backward()
@@ -104,7 +104,7 @@ class AdamW(Adam):
     """Adam whose weight decay shrinks the parameters directly (Loshchilov and Hutter, arXiv:1711.05101).
 
     Example:
-        >>> from lab import tensor
+        >>> from lab.autograd import tensor
         >>> w = tensor([1.0], requires_grad=True)
         >>> adamw = AdamW([w], learning_rate=0.5, weight_decay=0.2)
         >>> (w * 0.0).sum().backward()

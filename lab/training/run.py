@@ -21,6 +21,7 @@ import numpy as np
 from lab.errors import ArgumentError, RunError
 from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.recording import Recording
+from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
 from lab.training.registry import enter, unique_name
 from lab.training.result import Result
@@ -314,18 +315,23 @@ class Run:
         np.seterr(
             over="ignore", invalid="ignore", divide="ignore"
         )  # of this thread alone; the job looks for nan itself
-        job, state = self._job, "failed"
+        state = "failed"
         try:
-            self._timed(lambda: job.begin(self.name))
-            while not job.finished and self._may_go_on():
-                trouble = self._timed(job.advance)
-                if trouble:
-                    self._hold(trouble)
-            state = "finished" if job.finished else "stopped"
+            with one_blas_thread():
+                state = self._carry_out()
         except BaseException as why:  # noqa: BLE001 - whatever it is, who waits for the run must hear of it
             self._failure, self.reason = (why, why.__traceback__), str(why).split("\n", 1)[0] or type(why).__name__
         finally:
             self._end(state)
+
+    def _carry_out(self) -> str:
+        job = self._job
+        self._timed(lambda: job.begin(self.name))
+        while not job.finished and self._may_go_on():
+            trouble = self._timed(job.advance)
+            if trouble:
+                self._hold(trouble)
+        return "finished" if job.finished else "stopped"
 
     def _timed(self, part: Callable[[], RunError | None]) -> RunError | None:
         start = perf_counter()
