@@ -7,6 +7,7 @@ whatever the code looks like; results are all that is compared, so a right answe
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import warnings
 from collections.abc import Callable, Sequence
@@ -79,6 +80,35 @@ class Feedback:
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return feedback_html(self)
+
+
+def feedback_html(feedback: Feedback) -> str:
+    """The text as HTML that needs no kernel: the hint is folded away, and opens by click or by Enter.
+
+    Example:
+        >>> "Checked" in feedback_html(Feedback("multiply_rule", passed=True, checked=("numbers",), n_cases=3))
+        True
+    """
+    say, name = html.escape, html.escape(feedback.exercise)
+    printed = f"<p>It printed:</p><pre>{say(feedback.printed)}</pre>" if feedback.printed else ""
+    if feedback.passed:
+        items = "".join(f"<li>{say(claim)}</li>" for claim in feedback.checked)
+        return _box("pass", f"\u2713 {name}: right in {feedback.n_cases} cases", f"Checked:<ul>{items}</ul>{printed}")
+    rows = [f"<p>{say(feedback.problem)}</p>", "<dl style='display:grid;grid-template-columns:max-content 1fr;gap:0 1em'>"]
+    rows += [f"<dt>given</dt><dd><code>{say(feedback.given)}</code></dd>"] * bool(feedback.given)
+    rows += [f"<dt>expected</dt><dd><code>{say(feedback.expected)}</code></dd>"] * bool(feedback.expected)
+    rows += ["</dl>"]
+    rows += [f"<p>This is what comes out when <b>{say(feedback.mutant)}</b>.</p>"] * bool(feedback.mutant)
+    rows += [f"<details><summary>One hint</summary><p>{say(feedback.hint)}</p></details>"] * bool(feedback.hint)
+    return _box("fail", f"\u2717 {name}: not yet", "".join(rows) + printed)
+
+
+def _box(kind: str, head: str, body: str) -> str:
+    colour = "var(--jp-success-color1, #2e7d32)" if kind == "pass" else "var(--jp-warn-color1, #b34700)"
+    return f"<div role='status' style='border-left:4px solid {colour};padding:2px 12px'><p><b>{head}</b></p>{body}</div>"
 
 
 def call_plainly(function: Function, *arguments: object) -> object:

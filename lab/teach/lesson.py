@@ -26,8 +26,8 @@ class Lesson:
 
     Example:
         >>> lesson = Lesson("00", progress=Progress(None))
-        >>> slope = lesson.prediction("slope", "the slope of x * x at 3", answer=lambda: 6)
-        >>> lesson.commit("slope", 6)
+        >>> slope = lesson.prediction("the slope of x * x at 3", answer=lambda: 6)
+        >>> lesson.commit(slope, 6)
         >>> slope.reveal().right
         True
     """
@@ -39,7 +39,6 @@ class Lesson:
 
     def prediction(
         self,
-        key: str,
         question: str,
         *,
         answer: Callable[[], object],
@@ -49,21 +48,20 @@ class Lesson:
     ) -> Prediction:
         """Ask a question; what was committed to it in an earlier session is committed again."""
         made = Prediction(question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
-        before = self.progress.chapter(self.name)["predictions"].get(key)
+        before = self.progress.chapter(self.name)["predictions"].get(question)
         if before is not None:
             try:
                 made.commit(before["value"])
             except ArgumentError:  # the question has changed since: ask it again
-                del self.progress.chapter(self.name)["predictions"][key]
-        self.predictions[key] = made
+                del self.progress.chapter(self.name)["predictions"][question]
+        self.predictions[question] = made
         return made
 
-    def commit(self, key: str, value: object) -> None:
-        """Commit to the prediction `key` and keep it."""
-        prediction = self._known(key)
+    def commit(self, prediction: Prediction, value: object) -> None:
+        """Commit to a prediction and keep what was said."""
         prediction.commit(value)
         assert prediction.guess is not None
-        self.progress.said(self.name, key, prediction.guess)
+        self.progress.said(self.name, prediction.question, prediction.guess)
 
     def check(self, function: Callable[..., object], *, timeout: float = 3.0) -> Feedback:
         """Check a function against the exercise of its name.
@@ -88,12 +86,6 @@ class Lesson:
         for name, tried in self.progress.chapter(self.name)["exercises"].items():
             rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tried['tries']} tries"))
         return rows
-
-    def _known(self, key: str) -> Prediction:
-        if key not in self.predictions:
-            raise ArgumentError("no prediction has this name", given=repr(key), hint=", ".join(self.predictions))
-        return self.predictions[key]
-
 
 def _state(prediction: Prediction) -> str:
     if prediction.guess is None:

@@ -164,7 +164,8 @@ def test_a_trick_does_not_pass(trick):
 
 def test_a_check_takes_along_what_the_function_uses_and_nothing_of_it_changes_later():
     scope = {"__name__": "__main__"}
-    source = "factor = 1.0\ndef helper(ct, a): return factor * ct * a\n" + multiply("return helper(ct, y), helper(ct, x)")
+    helper = "factor = 1.0\ndef helper(ct, a): return factor * ct * a\n"
+    source = helper + multiply("return helper(ct, y), helper(ct, x)")
     exec(source, scope)
     function = scope["multiply_rule"]
     assert EXERCISES["multiply_rule"].check(function).passed

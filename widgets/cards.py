@@ -1,0 +1,207 @@
+"""Cards of a lesson: a question with a place to commit, and later the gap between what was said and what came.
+
+`Lesson` is what a notebook holds: `lesson.predict(...)`, `prediction.reveal()`, `lesson.check(function)`.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets as ipw
+
+from lab.errors import ArgumentError, LabError
+from lab.teach import Prediction
+from lab.teach import Lesson as PureLesson
+from lab.teach.predict import Value
+from widgets.chart import Chart
+from widgets.host import ChartHost
+from widgets.plots import gap
+from widgets.twin import svg_of
+
+Plot = Callable[[Prediction], Chart]
+"""Draws a prediction; `guess` and `outcome` are None as long as there is nothing to draw."""
+
+
+class Lesson(PureLesson):
+    """A lesson in a notebook: its questions and checks as cards, and the learner's answers in one small file.
+
+    Example:
+        >>> from lab.teach import Progress
+        >>> lesson = Lesson("00", progress=Progress(None))
+        >>> card = lesson.predict("the slope of x * x at 3", answer=lambda: 6.0)
+        >>> card.commit(5)
+        >>> card.reveal().text
+        'You said 5, it is 6: 1 too low.'
+    """
+
+    def predict(
+        self,
+        question: str,
+        *,
+        answer: Callable[[], object],
+        unit: str = "",
+        tolerance: float = 1e-6,
+        choices: Sequence[str] = (),
+        plot: Plot = gap,
+    ) -> PredictCard:
+        """Ask before the code runs. The card's `reveal()`, in a later cell, lays answer and prediction side by side.
+
+        Args:
+            question: what is asked; also the name under which the answer is kept.
+            answer: gives the answer once the code has run.
+            unit: unit of the number.
+            tolerance: how near counts as right.
+            choices: the possible answers, if it is not a number.
+            plot: draws guess and answer, e.g. `tangent(f, at=3)`.
+        """
+        asked = self.prediction(question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
+        return PredictCard(self, asked, plot)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.summary())
+        where = f"kept in {html.escape(self.progress.path.name)}" if self.progress.path else "kept until the kernel ends"
+        note = f"<p>{html.escape(self.progress.notice)}</p>" if self.progress.notice else ""
+        return f"<table><caption>Your answers, {where}</caption>{rows}</table>{note}"
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{what}: {state}" for what, state in self.summary()) or f"Lesson {self.name}, not begun"
+
+
+class Card(ipw.VBox):
+    """A widget with a still twin for readers without a kernel: two outputs, of which the live one hides the other."""
+
+    @property
+    def text(self) -> str:
+        """The card in words."""
+        raise ArgumentError("a card says itself what it shows", given=type(self).__name__)
+
+    def twin(self) -> str:
+        """The card as HTML that needs no kernel."""
+        return f"<p>{html.escape(self.text)}</p>"
+
+    def _hide_twin(self) -> ipw.HTML:
+        # A rule that is in the page only as long as the widget is: no script, and the twin comes back by itself.
+        return ipw.HTML(f"<style>[data-lab-twin='{self.model_id}']{{display:none}}</style>")
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        still = f"<div data-lab-twin='{self.model_id}'>{self.twin()}</div>"
+        display({"text/html": still, "text/plain": self.text}, raw=True)
+        bundle = self._repr_mimebundle_()
+        data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+        display(data | {"text/plain": self.text}, raw=True)
+
+
+class PredictCard(Card):
+    """A question, an input, a button; "not yet" until something was committed."""
+
+    def __init__(self, lesson: PureLesson, prediction: Prediction, plot: Plot) -> None:
+        self.lesson, self.prediction, self._plot = lesson, prediction, plot
+        self._gaps: list[GapCard] = []
+        self._lock = threading.Lock()
+        self._error = ""
+        self.input = _input(prediction)
+        self.button = ipw.Button(description="Commit", tooltip=f"Commit to your prediction of {prediction.question}")
+        self.status = ipw.HTML()
+        question = ipw.HTML(f"<b>Predict:</b> {html.escape(prediction.question)}")
+        super().__init__()
+        self.children = (question, ipw.HBox([self.input, self.button]), self.status, self._hide_twin())
+        self.button.on_click(self._clicked)
+        self._refresh()
+
+    @property
+    def text(self) -> str:
+        """Question and state in words."""
+        return f"Predict: {self.prediction.question}. {self._state()}"
+
+    def commit(self, value: object) -> None:
+        """Commit, as the button does.
+
+        Raises:
+            ArgumentError: not a number, or not one of the choices.
+            PredictionError: the answer has been revealed.
+        """
+        with self._lock:
+            self.lesson.commit(self.prediction, value)
+            self._refresh()
+
+    def reveal(self) -> GapCard:
+        """A card with the gap; without a commitment it says "not yet", and follows when there is one."""
+        card = GapCard(self.prediction, self._plot)
+        self._gaps.append(card)
+        card.refresh()
+        self._refresh()
+        return card
+
+    def _clicked(self, _button: object) -> None:
+        try:
+            self._error = ""
+            self.commit(self.input.value)
+        except LabError as why:
+            self._error = f"{why.problem} ({why.given}). {why.hint}"
+            self._refresh()
+
+    def _state(self) -> str:
+        p = self.prediction
+        if self._error:
+            return self._error
+        if p.outcome is not None:
+            return p.outcome.text
+        if p.guess is None:
+            return "Not yet: say what you expect, then run on."
+        return f"Committed: {p.guess:.6g}. Now run on." if isinstance(p.guess, float) else f"Committed: {p.guess}."
+
+    def _refresh(self) -> None:
+        for card in self._gaps:
+            card.refresh()
+        locked = self.prediction.outcome is not None
+        self.input.disabled = self.button.disabled = locked
+        mark = "\u2717" if self._error else "\u2713" if self.prediction.guess is not None else "\u2026"
+        self.status.value = f"<span role='status'>{mark} {html.escape(self._state())}</span>"
+
+
+class GapCard(Card):
+    """What was said beside what came, in words and drawn into one plot."""
+
+    def __init__(self, prediction: Prediction, plot: Plot) -> None:
+        self.prediction, self._plot = prediction, plot
+        self.words = ipw.HTML()
+        self.host = None if prediction.choices else ChartHost(self.chart())
+        super().__init__()
+        self.children = (self.words, *([self.host] if self.host else []), self._hide_twin())
+
+    @property
+    def text(self) -> str:
+        """The gap in a sentence, or why there is none yet."""
+        try:
+            return self.prediction.reveal().text
+        except LabError as why:
+            return f"{why.problem}. {why.hint}."
+
+    def chart(self) -> Chart:
+        """The plot as it is now."""
+        return self._plot(self.prediction)
+
+    def twin(self) -> str:
+        return f"<p>{html.escape(self.text)}</p>" + ("" if self.prediction.choices else svg_of(self.chart()))
+
+    def refresh(self) -> None:
+        """Look again whether there is something to show."""
+        text = self.text  # reveals, if it can
+        right = self.prediction.outcome is not None and self.prediction.outcome.right
+        mark = "\u2713" if right else "\u2194" if self.prediction.outcome else "\u2026"
+        self.words.value = f"<span role='status'>{mark} {html.escape(text)}</span>"
+        if self.host is not None:
+            self.host.show(self.chart(), text)
+
+
+def _input(prediction: Prediction) -> Any:
+    value: Value | None = prediction.guess
+    if prediction.choices:
+        return ipw.RadioButtons(options=list(prediction.choices), value=value, description="I expect")
+    shown = "" if value is None else f"{value:g}"
+    return ipw.Text(value=shown, placeholder="a number", description="I expect", layout=ipw.Layout(width="16em"))
