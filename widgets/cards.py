@@ -1,6 +1,6 @@
 """Cards of a lesson: a question with a place to commit, and later the gap between what was said and what came.
 
-`Lesson` is what a notebook holds: `lesson.predict(...)`, `prediction.reveal()`, `lesson.check(function)`.
+`Lesson` is what a notebook holds: `lesson.predict(name, ...)`, `lesson.reveal(name)`, `lesson.check(function)`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from typing import Any
 import ipywidgets as ipw
 
 from lab.errors import ArgumentError, LabError
-from lab.teach import Prediction
 from lab.teach import Lesson as PureLesson
+from lab.teach import Prediction, Progress
+from lab.teach.lesson import find
 from lab.teach.predict import Value
 from widgets.chart import Chart
 from widgets.host import ChartHost
-from widgets.plots import gap
+from widgets.plots import gap, lines
 from widgets.twin import svg_of
 
 Plot = Callable[[Prediction], Chart]
@@ -31,14 +32,19 @@ class Lesson(PureLesson):
     Example:
         >>> from lab.teach import Progress
         >>> lesson = Lesson("00", progress=Progress(None))
-        >>> card = lesson.predict("the slope of x * x at 3", answer=lambda: 6.0)
+        >>> card = lesson.predict("slope", "of x * x at 3", answer=lambda: 6.0)
         >>> card.commit(5)
-        >>> card.reveal().text
+        >>> lesson.reveal("slope").text
         'You said 5, it is 6: 1 too low.'
     """
 
+    def __init__(self, name: str, *, progress: Progress | None = None) -> None:
+        super().__init__(name, progress=progress)
+        self._cards: dict[str, PredictCard] = {}
+
     def predict(
         self,
+        name: str,
         question: str,
         *,
         answer: Callable[[], object],
@@ -47,18 +53,28 @@ class Lesson(PureLesson):
         choices: Sequence[str] = (),
         plot: Plot = gap,
     ) -> PredictCard:
-        """Ask before the code runs. The card's `reveal()`, in a later cell, lays answer and prediction side by side.
+        """Ask before the code runs; `reveal(name)`, in a later cell, lays prediction and answer side by side.
 
         Args:
-            question: what is asked; also the name under which the answer is kept.
+            name: a short name, e.g. "dz/dx"; what was committed is kept under it.
+            question: the rest of the question.
             answer: gives the answer once the code has run.
             unit: unit of the number.
             tolerance: how near counts as right.
             choices: the possible answers, if it is not a number.
             plot: draws guess and answer, e.g. `tangent(f, at=3)`.
         """
-        asked = self.prediction(question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
-        return PredictCard(self, asked, plot)
+        asked = self.prediction(name, question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
+        card = self._cards[name] = PredictCard(self, name, asked, plot)
+        return card
+
+    def reveal(self, name: str) -> GapCard:
+        """The gap between prediction and answer, drawn; "not yet" as long as nothing was committed.
+
+        Raises:
+            ArgumentError: no such question was asked.
+        """
+        return find(self._cards, name).reveal()
 
     def _repr_html_(self) -> str:
         rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.summary())
@@ -99,15 +115,15 @@ class Card(ipw.VBox):
 class PredictCard(Card):
     """A question, an input, a button; "not yet" until something was committed."""
 
-    def __init__(self, lesson: PureLesson, prediction: Prediction, plot: Plot) -> None:
-        self.lesson, self.prediction, self._plot = lesson, prediction, plot
+    def __init__(self, lesson: PureLesson, name: str, prediction: Prediction, plot: Plot) -> None:
+        self.lesson, self.name, self.prediction, self._plot = lesson, name, prediction, plot
         self._gaps: list[GapCard] = []
         self._lock = threading.Lock()
         self._error = ""
         self.input = _input(prediction)
-        self.button = ipw.Button(description="Commit", tooltip=f"Commit to your prediction of {prediction.question}")
+        self.button = ipw.Button(description="Commit", tooltip=f"Commit to your prediction of {name}")
         self.status = ipw.HTML()
-        question = ipw.HTML(f"<b>Predict:</b> {html.escape(prediction.question)}")
+        question = ipw.HTML(f"<b>Predict {html.escape(name)}</b> {html.escape(prediction.question)}")
         super().__init__()
         self.children = (question, ipw.HBox([self.input, self.button]), self.status, self._hide_twin())
         self.button.on_click(self._clicked)
@@ -116,7 +132,7 @@ class PredictCard(Card):
     @property
     def text(self) -> str:
         """Question and state in words."""
-        return f"Predict: {self.prediction.question}. {self._state()}"
+        return f"Predict {self.name} {self.prediction.question}. {self._state()}"
 
     def commit(self, value: object) -> None:
         """Commit, as the button does.
@@ -126,7 +142,7 @@ class PredictCard(Card):
             PredictionError: the answer has been revealed.
         """
         with self._lock:
-            self.lesson.commit(self.prediction, value)
+            self.lesson.commit(self.name, value)
             self._refresh()
 
     def reveal(self) -> GapCard:
@@ -197,6 +213,33 @@ class GapCard(Card):
         self.words.value = f"<span role='status'>{mark} {html.escape(text)}</span>"
         if self.host is not None:
             self.host.show(self.chart(), text)
+
+
+class Lines(Card):
+    """Lists of numbers as lines of one chart.
+
+    Args:
+        xtitle, ytitle: what the axes say.
+        series: the numbers of each line, by its name.
+
+    Example:
+        >>> Lines("step", "loss", good=[3.0, 2.0], bad=[3.0, 4.0]).text
+        'loss by step: good from 3 to 2; bad from 3 to 4'
+    """
+
+    def __init__(self, xtitle: str, ytitle: str, **series: Sequence[float]) -> None:
+        self._chart = lines(xtitle, ytitle, series)
+        self.host = ChartHost(self._chart)
+        super().__init__()
+        self.children = (self.host, self._hide_twin())
+
+    @property
+    def text(self) -> str:
+        """Beginning and end of each line."""
+        return self._chart.caption
+
+    def twin(self) -> str:
+        return svg_of(self._chart)
 
 
 def _input(prediction: Prediction) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lab.teach import Prediction
+from lab.teach.predict import shown
 from widgets import theme
 from widgets.chart import Chart
 
@@ -89,6 +90,23 @@ def level(view: Any) -> Callable[[Prediction], Chart]:
         return _finished(figure, prediction)
 
     return plot
+
+
+def lines(xtitle: str, ytitle: str, series: Mapping[str, Sequence[float]]) -> Chart:
+    """Lists of numbers as lines, told apart by dashes as well as by colour.
+
+    Example:
+        >>> lines("step", "loss", {"good": [3.0, 2.0]}).caption
+        'loss by step: good from 3 to 2'
+    """
+    import plotly.graph_objects as go
+
+    figure = go.Figure(layout=theme.axes(xtitle, ytitle, height=300))
+    for i, (name, ys) in enumerate(series.items()):
+        dash = theme.DASHES[i % len(theme.DASHES)]
+        figure.add_scatter(y=list(ys), mode="lines", line={"dash": dash}, name=name.replace("_", " "))
+    ends = (f"{n.replace('_', ' ')} from {shown(ys[0])} to {shown(ys[-1])}" for n, ys in series.items() if len(ys))
+    return Chart(figure, f"{ytitle} by {xtitle}: {'; '.join(ends)}", ytitle)
 
 
 def _numbers(prediction: Prediction) -> tuple[float | None, float | None]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from lab.errors import ArgumentError, LabError
 from lab.teach.exercise import Feedback
 from lab.teach.exercises import EXERCISES
 from lab.teach.predict import Prediction
 from lab.teach.progress import Progress
+
+T = TypeVar("T")
 
 PROGRESS_FILE = "my_progress.json"
 
@@ -26,9 +29,9 @@ class Lesson:
 
     Example:
         >>> lesson = Lesson("00", progress=Progress(None))
-        >>> slope = lesson.prediction("the slope of x * x at 3", answer=lambda: 6)
-        >>> lesson.commit(slope, 6)
-        >>> slope.reveal().right
+        >>> prediction = lesson.prediction("slope", "of x * x at 3", answer=lambda: 6)
+        >>> lesson.commit("slope", 6)
+        >>> prediction.reveal().right
         True
     """
 
@@ -39,6 +42,7 @@ class Lesson:
 
     def prediction(
         self,
+        name: str,
         question: str,
         *,
         answer: Callable[[], object],
@@ -46,22 +50,28 @@ class Lesson:
         tolerance: float = 1e-6,
         choices: Sequence[str] = (),
     ) -> Prediction:
-        """Ask a question; what was committed to it in an earlier session is committed again."""
+        """Ask a question; what was committed under its name in an earlier session is committed again."""
         made = Prediction(question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
-        before = self.progress.chapter(self.name)["predictions"].get(question)
+        before = self.progress.chapter(self.name)["predictions"].get(name)
         if before is not None:
             try:
                 made.commit(before["value"])
             except ArgumentError:  # the question has changed since: ask it again
-                del self.progress.chapter(self.name)["predictions"][question]
-        self.predictions[question] = made
+                del self.progress.chapter(self.name)["predictions"][name]
+        self.predictions[name] = made
         return made
 
-    def commit(self, prediction: Prediction, value: object) -> None:
-        """Commit to a prediction and keep what was said."""
+    def commit(self, name: str, value: object) -> None:
+        """Commit to the prediction of this name, and keep what was said.
+
+        Raises:
+            ArgumentError: no prediction has this name, or it cannot have this value.
+            PredictionError: the answer has been revealed.
+        """
+        prediction = find(self.predictions, name)
         prediction.commit(value)
         assert prediction.guess is not None
-        self.progress.said(self.name, prediction.question, prediction.guess)
+        self.progress.said(self.name, name, prediction.guess)
 
     def check(self, function: Callable[..., object], *, timeout: float = 3.0) -> Feedback:
         """Check a function against the exercise of its name.
@@ -82,10 +92,22 @@ class Lesson:
 
     def summary(self) -> list[tuple[str, str]]:
         """What was asked in this session and how it stands, one row each: (what, state)."""
-        rows = [(p.question, _state(p)) for p in self.predictions.values()]
+        rows = [(name, _state(p)) for name, p in self.predictions.items()]
         for name, tried in self.progress.chapter(self.name)["exercises"].items():
             rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tried['tries']} tries"))
         return rows
+
+def find(predictions: Mapping[str, T], name: str) -> T:
+    """The prediction of this name.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    if name not in predictions:
+        raise ArgumentError("no prediction has this name", given=repr(name),
+                            hint=f"run the cell that asks it; asked so far: {', '.join(predictions) or 'none'}")  # fmt: skip
+    return predictions[name]
+
 
 def _state(prediction: Prediction) -> str:
     if prediction.guess is None:

@@ -19,7 +19,8 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_committed_and_checked_is_there_in_the_next_session(path):
     lesson = Lesson("00", progress=Progress(path))
-    lesson.commit(lesson.prediction("the slope", answer=lambda: 4.0), 3)
+    lesson.prediction("slope", "the slope", answer=lambda: 4.0)
+    lesson.commit("slope", 3)
 
     def multiply_rule(ct, x, y):
         return ct * y, ct * x
@@ -27,11 +28,11 @@ def test_what_was_committed_and_checked_is_there_in_the_next_session(path):
     assert lesson.check(multiply_rule).passed
 
     again = Lesson("00", progress=Progress(path))
-    assert again.prediction("the slope", answer=lambda: 4.0).guess == 3
+    assert again.prediction("slope", "the slope", answer=lambda: 4.0).guess == 3
     assert again.progress.chapter("00")["exercises"]["multiply_rule"]["passed"]
     assert "def multiply_rule" in again.progress.chapter("00")["exercises"]["multiply_rule"]["source"]
     assert again.summary() == [
-        ("the slope", "You said 3, it is 4: 1 too low."),
+        ("slope", "You said 3, it is 4: 1 too low."),
         ("exercise multiply_rule", "passed"),
     ]
 
@@ -67,9 +68,9 @@ def test_two_notebooks_write_their_lessons_into_one_file(path):
 
 
 def test_a_question_that_has_changed_is_asked_again(path):
-    Progress(path).said("00", "up or down?", 4.0)
+    Progress(path).said("00", "slope", 4.0)
     lesson = Lesson("00", progress=Progress(path))
-    assert lesson.prediction("up or down?", answer=lambda: "up", choices=("up", "down")).guess is None
+    assert lesson.prediction("slope", "up or down?", answer=lambda: "up", choices=("up", "down")).guess is None
 
 
 def test_a_lesson_can_be_begun_anew(path):
@@ -158,3 +159,8 @@ def test_a_check_of_an_unknown_name_lists_the_names_there_are():
 
     with pytest.raises(ArgumentError, match="the function keeps the name of its stub: multiply_rule"):
         Lesson("00", progress=Progress(None)).check(multiplyrule)
+
+
+def test_committing_to_an_unknown_question_says_which_were_asked():
+    with pytest.raises(ArgumentError, match="asked so far: none"):
+        Lesson("00", progress=Progress(None)).commit("slope", 1)
