@@ -17,16 +17,21 @@ from lab.events.catalogue import (
     StepFinished,
     ValueSeen,
 )
+from lab.events.columns import Arrays, Ragged
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
+from lab.events.recording import Recording, record
+from lab.events.table import Columns
 
 __all__ = [
     "EVENTS",
     "ORIGIN",
     "Array",
+    "Arrays",
     "BackwardFinished",
     "BackwardStarted",
     "Batch",
     "Bus",
+    "Columns",
     "Detail",
     "Evaluated",
     "Event",
@@ -37,6 +42,8 @@ __all__ = [
     "OpRecorded",
     "Origin",
     "ParameterMeasured",
+    "Ragged",
+    "Recording",
     "Row",
     "RuleApplied",
     "RunFinished",
@@ -47,4 +54,5 @@ __all__ = [
     "bus",
     "event",
     "fields_of",
+    "record",
 ]

@@ -1,0 +1,355 @@
+"""What applying an op means: one closure template per arity, made from the op's record.
+
+`type(x) is Tensor` is the whole fast-path test. Whatever is above the plain level is a Tracer and goes to `bind`; so the
+common case, a few small arrays on the ordinary tape, pays for nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lab.autograd.interpreter import Tracer, bind
+from lab.autograd.observe import observe_op
+from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
+from lab.autograd.tensor import Tensor, wrap
+from lab.config import STATE
+from lab.errors import LabError, ShapeError, UnsupportedError
+from lab.events.bus import bus
+from lab.ops.primitive import MAKE_APPLY, Op
+from lab.shapes import broadcast
+
+Apply = Callable[..., Any]
+_new = object.__new__
+_ndarray = np.ndarray
+_asarray = np.asarray
+_state = STATE.get
+
+
+def make_apply(op: Op) -> Apply:
+    """The function that `Op.apply` becomes."""
+    if op.collective:
+        apply = _always_bind(op)
+    elif op.variadic or len(op.arguments) > 2 or (len(op.arguments) == 2 and (op.defaults or op.fixed)):
+        apply = _general(op)
+    elif len(op.arguments) == 2:
+        apply = _binary(op)
+    else:
+        apply = _unary(op)
+    apply.__name__ = apply.__qualname__ = op.name
+    apply.__doc__ = op.doc
+    names = [a if not op.variadic else a[1:] for a in op.arguments]
+    kind = inspect.Parameter.VAR_POSITIONAL if op.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    word = inspect.Parameter.KEYWORD_ONLY if op.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    apply.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(n, kind) for n in names]
+        + [inspect.Parameter(n, word, default=d) for n, d in op.defaults.items()]
+    )
+    return apply
+
+
+# --- the templates -----------------------------------------------------------------------------------------------
+
+
+def _unary(op: Op) -> Apply:
+    """One operand, any parameters."""
+    forward, rule, elementwise = op.forward, op.rules[0], op.elementwise
+    defaults, fixed, parameters = op.defaults or NO_PARAMS, op.fixed, op.parameters
+    save_out = rule is not None and rule.reads_out
+    word = rule.reads[0] if rule is not None else ""
+    tracked = rule is not None
+    op.pull = _unary_pull(op)
+
+    def apply(x: Any, *rest: Any, **given: Any) -> Any:
+        params = parameters(rest, given) if rest or given or fixed else defaults
+        kind = type(x)
+        if kind is not Tensor:
+            if kind is _ndarray:
+                return forward(x, **params)
+            return bind(op, (x,), params)
+        a, parent = x.value, x.node
+        try:
+            out = forward(a, **params)
+        except Exception as why:
+            raise explain(op, (a,), params, why) from (None if isinstance(why, LabError) else why)
+        if type(out) is not _ndarray:
+            out = _asarray(out)
+        made = _new(Tensor)
+        made.value = out
+        if parent is None or not tracked or _state().frozen >= 0:
+            made.node = None
+            return made
+        node = _new(Node)
+        node.id = next_id()
+        node.op, node.parents, node.params = op, (parent,), params
+        node.saved = (
+            out if save_out else None,
+            a if word == "value" else None if word == "" else _like(a),
+        )
+        node.fit = None if out.dtype is a.dtype else fit_of((a,), out) if elementwise else ((_like(a)),)
+        node.hooks, node.where = None, ""
+        made.node = node
+        if bus.operations or _state().anomaly:
+            observe_op(op, node, (x,), out)
+        return made
+
+    return apply
+
+
+def _binary(op: Op) -> Apply:
+    """Two operands, no parameters: the operators."""
+    forward, elementwise = op.forward, op.elementwise
+    rules = op.rules
+    both = [r for r in rules if r is not None]
+    save = {  # which of (out, x, y) are saved, by which operands are tracked
+        (tx, ty): _wanted([r for r, t in zip(rules, (tx, ty), strict=True) if t and r is not None])
+        for tx in (False, True)
+        for ty in (False, True)
+    }
+    save_both, save_x, save_y = save[True, True], save[True, False], save[False, True]
+    tracked = bool(both)
+    op.pull = _binary_pull(op)
+
+    def apply(x: Any, y: Any) -> Any:
+        kind_x, kind_y = type(x), type(y)
+        if kind_x is Tensor:
+            a, parent_a = x.value, x.node
+            if kind_y is Tensor:
+                b, parent_b = y.value, y.node
+            elif kind_y is float or kind_y is int:
+                b, parent_b = weak(y, a), None
+            elif kind_y is _ndarray:
+                b, parent_b = y, None
+            else:
+                return bind(op, (x, y), NO_PARAMS)
+        elif kind_y is Tensor:
+            b, parent_b = y.value, y.node
+            if kind_x is float or kind_x is int:
+                a, parent_a = weak(x, b), None
+            elif kind_x is _ndarray:
+                a, parent_a = x, None
+            else:
+                return bind(op, (x, y), NO_PARAMS)
+        elif kind_x is _ndarray and (kind_y is _ndarray or kind_y is float):
+            return forward(x, y)
+        else:
+            return bind(op, (x, y), NO_PARAMS)
+        try:
+            out = forward(a, b)
+        except Exception as why:
+            raise explain(op, (a, b), NO_PARAMS, why) from (None if isinstance(why, LabError) else why)
+        if type(out) is not _ndarray:
+            out = _asarray(out)
+        made = _new(Tensor)
+        made.value = out
+        if (parent_a is None and parent_b is None) or not tracked or _state().frozen >= 0:
+            made.node = None
+            return made
+        node = _new(Node)
+        node.id = next_id()
+        node.op, node.parents, node.params = op, (parent_a, parent_b), NO_PARAMS
+        wanted = save_x if parent_b is None else save_y if parent_a is None else save_both
+        node.saved = (
+            out if wanted[0] else None,
+            a if wanted[1] is True else wanted[1] and _like(a),
+            b if wanted[2] is True else wanted[2] and _like(b),
+        )
+        if elementwise:
+            node.fit = None if a.dtype is b.dtype and a.shape == b.shape else fit_of((a, b), out)
+        else:
+            node.fit = None if a.dtype is b.dtype else _casts((a, b), out)
+        node.hooks, node.where = None, ""
+        made.node = node
+        if bus.operations or _state().anomaly:
+            observe_op(op, node, (x, y), out)
+        return made
+
+    return apply
+
+
+def _general(op: Op) -> Apply:
+    """Any number of operands, any parameters: the same steps without the shortcuts."""
+    op.pull = _general_pull(op)
+
+    def apply(*args: Any, **given: Any) -> Any:
+        n = len(args) if op.variadic else len(op.arguments)
+        params = op.parameters(args[n:], given) if len(args) > n or given or op.fixed else op.defaults
+        args = args[:n]
+        for a in args:
+            if isinstance(a, Tracer):
+                return bind(op, args, params)
+        return apply_plain(op, args, params)
+
+    return apply
+
+
+def _always_bind(op: Op) -> Apply:
+    def apply(*args: Any, **given: Any) -> Any:
+        n = len(op.arguments)
+        return bind(op, args[:n], op.parameters(args[n:], given))
+
+    return apply
+
+
+def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Level 0 in general: Tensors, arrays, numbers and lists in; a Tensor out if a Tensor went in, else an array.
+
+    Raises:
+        UnsupportedError: an argument that is no array of numbers.
+    """
+    arrays = tuple(_operand(op, a) for a in args)
+    try:
+        out = op.forward(*arrays, **params)
+    except Exception as why:
+        raise explain(op, arrays, params, why) from (None if isinstance(why, LabError) else why)
+    if not any(type(a) is Tensor for a in args):
+        return out
+    out = _asarray(out)
+    parents = tuple(a.node if type(a) is Tensor else None for a in args)
+    if not any(p is not None for p in parents) or not any(op.rules) or _state().frozen >= 0:
+        return wrap(out)
+    node = record(op, parents, arrays, out, params)
+    if bus.operations or _state().anomaly:
+        observe_op(op, node, tuple(args), out)
+    return wrap(out, node)
+
+
+# --- backward, one node ------------------------------------------------------------------------------------------
+# `pull(node, ct, grads)` sends the node's cotangent to its parents, adding into `grads` by id: the fast twin of
+# `backward.edges`. A test holds the two equal.
+
+
+def _unary_pull(op: Op) -> Callable[..., None]:
+    rule = op.rules[0]
+    if rule is None:
+        return _nothing
+    vjp, passes = rule.eager, rule.passes
+
+    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+        out, a = node.saved  # type: ignore[misc]
+        c = ct if passes else vjp(ct, out, a, **node.params)
+        if node.fit is not None:
+            c = fold_eager(c, node.fit[0])  # type: ignore[arg-type]
+        i = node.parents[0].id  # type: ignore[union-attr]
+        grads[i] = grads[i] + c if i in grads else c
+
+    return pull
+
+
+def _binary_pull(op: Op) -> Callable[..., None]:
+    rule_x, rule_y = op.rules
+    vjp_x, pass_x = (rule_x.eager, rule_x.passes) if rule_x else (None, False)
+    vjp_y, pass_y = (rule_y.eager, rule_y.passes) if rule_y else (None, False)
+
+    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+        out, a, b = node.saved  # type: ignore[misc]
+        parent_a, parent_b = node.parents
+        fit = node.fit
+        if parent_a is not None and vjp_x is not None:
+            c = ct if pass_x else vjp_x(ct, out, a, b)
+            if fit is not None and fit[0] is not None:
+                c = fold_eager(c, fit[0])
+            i = parent_a.id
+            grads[i] = grads[i] + c if i in grads else c
+        if parent_b is not None and vjp_y is not None:
+            c = ct if pass_y else vjp_y(ct, out, a, b)
+            if fit is not None and fit[1] is not None:
+                c = fold_eager(c, fit[1])
+            i = parent_b.id
+            grads[i] = grads[i] + c if i in grads else c
+
+    return pull
+
+
+def _general_pull(op: Op) -> Callable[..., None]:
+    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+        saved: Any = node.saved
+        for i, parent in enumerate(node.parents):
+            rule = op.rule(i)
+            if parent is None or rule is None:
+                continue
+            extra = {"argument": i} if op.variadic else {}
+            c = rule.eager(ct, *saved, **extra, **node.params)
+            if node.fit is not None and node.fit[i] is not None:
+                c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
+            grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
+
+    return pull
+
+
+def _nothing(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+    """The pull of an op without a rule."""
+
+
+# --- small parts -------------------------------------------------------------------------------------------------
+
+
+def weak(number: float, other: Any) -> Any:
+    """A Python number as NumPy takes it beside an array: in the array's dtype, if that can hold its kind."""
+    dtype = other.dtype
+    if dtype.kind == "f" or (type(number) is int and dtype.kind in "iu"):
+        return _asarray(number, dtype)
+    return _asarray(number)
+
+
+def _wanted(rules: list[Any]) -> tuple[bool, Any, Any]:
+    """(out, x, y): True to save, "like" for shape and dtype, None for nothing."""
+    words: list[Any] = [None, None]
+    for rule in rules:
+        for i, word in enumerate(rule.reads):
+            if word == "value":
+                words[i] = True
+            elif word == "like" and words[i] is None:
+                words[i] = "like"
+    return any(r.reads_out for r in rules), words[0], words[1]
+
+
+def _like(array: Any) -> Any:
+    from lab.shapes import Spec
+
+    return Spec(array.shape, array.dtype)
+
+
+def _casts(args: tuple[Any, ...], out: Any) -> Any:
+    fits = tuple(None if a.dtype == out.dtype else _like(a) for a in args)
+    return fits if any(fits) else None
+
+
+def _operand(op: Op, x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x.value
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fiub":
+            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
+        return x
+    if isinstance(x, bool | int | float):
+        return x if op.elementwise else _asarray(x)
+    if isinstance(x, np.generic):
+        return _operand(op, _asarray(x))
+    if isinstance(x, list | tuple):
+        if any(isinstance(e, Tensor) for e in x):
+            raise UnsupportedError(
+                f"{op.name} got a list that contains tensors", given=repr(x)[:60], hint="join them with lab.stack or lab.concatenate"
+            )
+        return _operand(op, _asarray(x))
+    raise UnsupportedError(
+        f"{op.name} cannot take this argument", given=f"{type(x).__name__}", hint="tensors, arrays and numbers are understood"
+    )
+
+
+def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Exception) -> Exception:
+    """A LabError for what NumPy said, where the operands show the reason; else the exception itself."""
+    if isinstance(why, LabError):
+        return why
+    if op.elementwise:
+        try:
+            broadcast(*(np.shape(a) for a in arrays), op=op.name)
+        except ShapeError as better:
+            return better
+    return why
+
+
+MAKE_APPLY.append(make_apply)

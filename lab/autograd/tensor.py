@@ -1,0 +1,241 @@
+"""The Tensor: an array and, where a gradient is wanted, a node on the tape.
+
+Two slots, because every operation reads them. Operators and NumPy's words are attached in `operators.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.autograd.tape import AnyNode, Leaf
+from lab.errors import ArgumentError, DTypeError, GradientError
+
+if TYPE_CHECKING:
+    from lab.autograd.interpreter import Tracer  # noqa: F401 - named in docstrings
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Tensor:
+    """An array that can be differentiated.
+
+    Attributes:
+        value: the array. Only the lab writes to it; `numpy()` gives a read-only view.
+        node: None if nothing is tracked, a Leaf if the user asked for its gradient, else the Node that made it.
+    """
+
+    __slots__ = ("__weakref__", "node", "value")
+    value: Any
+    node: AnyNode | None
+
+    # --- what it is ---
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return tuple(self.value.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy dtype."""
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on it are recorded."""
+        return self.node is not None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made and not computed."""
+        return self.node is None or type(self.node) is Leaf
+
+    @property
+    def name(self) -> str:
+        """Name of a leaf, "" for others."""
+        return self.node.name if isinstance(self.node, Leaf) else ""
+
+    def numpy(self) -> Array:
+        """The values as a read-only view; write with `assign`.
+
+        Example:
+            >>> import lab
+            >>> lab.tensor([1.0, 2.0]).numpy().flags.writeable
+            False
+        """
+        view: Array = np.asarray(_concrete(self)).view()
+        view.flags.writeable = False
+        return view
+
+    def item(self) -> Any:
+        """The only entry as a Python number.
+
+        Raises:
+            ArgumentError: more than one entry.
+        """
+        if self.size != 1:
+            raise ArgumentError("item() needs a single entry", given=f"shape {self.shape}", hint="index it first, or use .numpy()")
+        return np.asarray(_concrete(self)).item()
+
+    # --- its gradient ---
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient of a leaf; None is "no gradient yet", which is not the same as zero."""
+        found = self.node.grad if isinstance(self.node, Leaf) else None
+        return found if found is None or isinstance(found, Tensor) else wrap(found)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if not isinstance(self.node, Leaf):
+            raise GradientError("only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)")
+        if value is not None:
+            value = np.array(value.value if isinstance(value, Tensor) else value, dtype=self.value.dtype)
+            if value.shape != self.shape:
+                raise GradientError("a gradient has the shape of its tensor", given=f"{value.shape} for {self.shape}")
+        self.node.grad = value
+
+    def zero_grad(self) -> None:
+        """Forget the gradient of a leaf: back to "no gradient yet"."""
+        self.grad = None
+
+    def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Walk back from here and add to `.grad` of every leaf on the way.
+
+        Args:
+            gradient: cotangent of this tensor, of its shape; 1 for a single entry.
+            retain_graph: keep what the graph saved, so that it can be walked again.
+            create_graph: record the walk itself, so that gradients can be differentiated.
+        Raises:
+            GradientError: nothing tracked, freed graph, several entries without a gradient, an array that was changed.
+        Example:
+            >>> import lab
+            >>> x, y = lab.tensor(2.0, requires_grad=True), lab.tensor(3.0, requires_grad=True)
+            >>> (x * y + x).backward()
+            >>> x.grad.item(), y.grad.item()
+            (4.0, 2.0)
+        """
+        from lab.autograd.backward import backward
+
+        backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
+
+    def detach(self) -> Tensor:
+        """The same values without history; they share memory, and a write to either is noticed."""
+        return wrap(self.value) if type(self) is Tensor else _stopped(self)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> Callable[[], None]:
+        """Call `hook(gradient)` whenever this tensor's gradient is complete; what it returns, unless None, replaces it.
+
+        The gradient is a read-only array (a Tensor under `create_graph`). Returns a function that removes the hook.
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(2.0, requires_grad=True)
+            >>> remove = x.register_hook(lambda g: 10 * g)
+            >>> (x * 3.0).backward(); x.grad.item()
+            30.0
+        """
+        node = self.node
+        if node is None:
+            raise GradientError("a hook needs a tensor that requires a gradient", given=repr(self))
+        node.hooks = [*(node.hooks or []), hook]
+
+        def remove() -> None:
+            node.hooks = [h for h in node.hooks or [] if h is not hook] or None
+
+        return remove
+
+    # --- how it looks ---
+
+    def __repr__(self) -> str:
+        if type(self) is not Tensor:
+            return f"<{type(self).__name__} {self.shape} {self.dtype}>"
+        text = np.array2string(self.value, separator=", ", prefix="tensor(", threshold=50, precision=6)
+        words = [text]
+        if self.value.dtype not in (np.float64, np.int64, np.bool_):
+            words.append(f"dtype={self.value.dtype}")
+        if self.name:
+            words.append(f"name={self.name!r}")
+        if isinstance(self.node, Leaf):
+            words.append("requires_grad=True")
+        elif self.node is not None:
+            words.append(f"op={self.node.op.name}")
+        return f"tensor({', '.join(words)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A tensor with history pickles its value only: a graph belongs to the process in which it was recorded.
+        return _unpickle, (np.array(_concrete(self)), isinstance(self.node, Leaf), self.name)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        made = _unpickle(np.array(_concrete(self)), isinstance(self.node, Leaf), self.name)
+        memo[id(self)] = made
+        return made
+
+
+def wrap(value: Any, node: AnyNode | None = None) -> Tensor:
+    """A plain Tensor around an array, without a copy. For the lab itself; users call `tensor`."""
+    made: Tensor = object.__new__(Tensor)
+    made.value, made.node = value, node
+    return made
+
+
+def _concrete(tensor: Tensor) -> Any:
+    """The array below all levels; a tracer whose values are not known raises."""
+    value: Any = tensor
+    while isinstance(value, Tensor):
+        value = value.value if type(value) is Tensor else value.interp.concrete(value)  # type: ignore[attr-defined]
+    return value
+
+
+def _stopped(tensor: Tensor) -> Tensor:
+    from lab.ops import stop_gradient
+
+    found: Tensor = stop_gradient(tensor)
+    return found
+
+
+def _unpickle(value: Array, is_leaf: bool, name: str) -> Tensor:
+    return wrap(value, Leaf(name) if is_leaf else None)
+
+
+def tensor(data: npt.ArrayLike | Tensor, *, dtype: npt.DTypeLike | None = None, requires_grad: bool = False, name: str = "") -> Tensor:
+    """A Tensor from numbers, lists, arrays or another Tensor; always a copy.
+
+    Args:
+        data: anything that NumPy makes an array of.
+        dtype: as in NumPy; None keeps NumPy's choice.
+        requires_grad: record operations on it and give it a `.grad`. Needs a float dtype.
+        name: shown in pictures.
+    Raises:
+        DTypeError: requires_grad for a dtype that is not float, or data that are not numbers.
+    Example:
+        >>> import lab
+        >>> lab.tensor([1.0, 2.0], requires_grad=True)
+        tensor([1., 2.], requires_grad=True)
+    """
+    source = _concrete(data) if isinstance(data, Tensor) else data
+    try:
+        value = np.array(source, dtype=dtype)
+    except (ValueError, TypeError) as why:
+        raise DTypeError("a tensor needs numbers in a rectangular arrangement", given=f"{type(data).__name__}: {why}") from None
+    if value.dtype.kind not in "fiub":
+        raise DTypeError("a tensor holds floats, integers or booleans", given=str(value.dtype), hint="convert the data first")
+    if requires_grad and value.dtype.kind != "f":
+        raise DTypeError(
+            "only floats can require a gradient", given=str(value.dtype), hint="write 2.0 instead of 2, or dtype=float"
+        )
+    return wrap(value, Leaf(name) if requires_grad else None)

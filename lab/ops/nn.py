@@ -1,0 +1,91 @@
+"""Losses of networks as single ops: what would be four nodes is one, with a rule that does not overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lab.errors import DTypeError, ShapeError
+from lab.ops.primitive import primitive
+from lab.ops.reduce import log_softmax, softmax, sum_
+from lab.ops.sample import Sample
+from lab.shapes import Spec
+
+
+@primitive(samples=[Sample(((4,),), {"n": 5}, kinds=("i5",))], reference=lambda labels, n, dtype="float64": np.eye(n)[labels])
+def one_hot(labels: Any, *, n: int = 1, dtype: Any = "float64") -> Any:
+    """1 at the place of the label, 0 elsewhere: integers (...) -> (..., n)."""
+    return (np.asarray(labels)[..., None] == np.arange(n)).astype(dtype)
+
+
+@one_hot.shaped
+def _one_hot_shape(labels: Spec, *, n: int, dtype: Any) -> Spec:
+    return Spec((*labels.shape, n), np.dtype(dtype))
+
+
+@one_hot.batching
+def _one_hot_batch(_size: int, _mapped: tuple[bool, ...], labels: Any, *, n: int, dtype: Any) -> Any:
+    return one_hot(labels, n=n, dtype=dtype)
+
+
+def _check(logits: Any, labels: Any) -> None:
+    if logits.ndim < 1 or labels.shape != logits.shape[:-1]:
+        raise ShapeError(
+            "cross_entropy needs one label for each row of logits",
+            given=f"logits {logits.shape}, labels {labels.shape}",
+            hint="logits (n, classes), labels (n,) with integers from 0",
+        )
+    if labels.dtype.kind not in "iu":
+        raise DTypeError("cross_entropy needs integer labels", given=str(labels.dtype), hint="labels.astype(int)")
+
+
+@primitive(
+    precision="wide",
+    samples=[Sample(((4, 5), (4,)), kinds=("f", "i5")), Sample(((5,), ()), kinds=("f", "i5")), Sample(((2, 3, 5), (2, 3)), kinds=("f", "i5"))],
+    error_samples=[(((4, 5), (4,)), {}, "cross_entropy needs integer labels"),
+                   (((4, 5), (3,)), {}, "cross_entropy needs one label for each row of logits")],
+    reference=lambda x, y: -np.mean(np.log(np.take_along_axis(np.exp(x) / np.exp(x).sum(-1, keepdims=True), y[..., None], -1))),
+)  # fmt: skip
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    """Mean of -log softmax(logits) at the labels: (..., classes) and integers (...) -> ()."""
+    labels = np.asarray(labels)
+    _check(logits, labels)
+    if labels.size and not (0 <= labels.min() and labels.max() < logits.shape[-1]):
+        raise ShapeError(
+            "cross_entropy met a label outside the classes",
+            given=f"labels {labels.min()} to {labels.max()}, {logits.shape[-1]} classes",
+        )
+    rows = log_softmax.forward(logits.reshape(-1, logits.shape[-1]), axis=-1)
+    picked = rows[np.arange(labels.size), labels.reshape(-1)]
+    return -np.mean(picked, dtype=logits.dtype)
+
+
+def _slope(logits: Any, labels: Any) -> Any:
+    """d(loss)/d(logits): (softmax - one hot) / number of rows."""
+    n = max(int(np.prod(labels.shape, dtype=np.int64)), 1)
+    return (softmax(logits, axis=-1) - one_hot(labels, n=logits.shape[-1], dtype=logits.dtype)) * (1.0 / n)
+
+
+@cross_entropy.vjp(0, text="ct * (softmax(logits) - one_hot(labels)) / n")
+def _cross_entropy_vjp(ct: Any, _out: Any, logits: Any, labels: Any) -> Any:
+    return ct * _slope(logits, labels)
+
+
+@cross_entropy.jvp
+def _cross_entropy_jvp(tangents: tuple[Any, ...], _out: Any, logits: Any, labels: Any) -> Any:
+    return sum_(tangents[0] * _slope(logits, labels))
+
+
+@cross_entropy.shaped
+def _cross_entropy_shape(logits: Spec, labels: Spec) -> Spec:
+    _check(logits, labels)
+    return Spec((), logits.dtype)
+
+
+@cross_entropy.batching
+def _cross_entropy_batch(_size: int, mapped: tuple[bool, ...], logits: Any, labels: Any) -> Any:
+    n = max(int(np.prod(labels.shape[mapped[1] :], dtype=np.int64)), 1)
+    hot = one_hot(labels, n=logits.shape[-1], dtype=logits.dtype)
+    scores = log_softmax(logits, axis=-1) * hot  # one of the two is mapped: the product is
+    return sum_(scores, axis=tuple(range(1, scores.ndim))) * (-1.0 / n)
