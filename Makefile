@@ -32,7 +32,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check install --quiet
 
 lab: $(VENV)/.lab
 	@$(PY) -m lab warm
-	@$(PY) -m lab open $(ARGS)
+	@$(PY) -m lab open $(ARGS) || [ $$? = 130 ] # Ctrl-C is how one closes it
 
 test: $(VENV)/.test browser
 	@$(MAKE) --no-print-directory lint-and-test SELECT="not soak"
