@@ -73,6 +73,7 @@ class Scene:
         title: short name, for the page title and for screen readers.
         legend: (mark, meaning) pairs, mark one of the node or edge states or kinds.
         selected: id of the selected node, or "".
+        palette: what `Node.tone` means: "sequential" (0..1, Cividis) or "diverging" (-1..1, blue to orange).
     """
 
     nodes: tuple[Node, ...] = ()
@@ -82,3 +83,4 @@ class Scene:
     title: str = ""
     legend: tuple[tuple[str, str], ...] = field(default=())
     selected: str = ""
+    palette: str = "sequential"
