@@ -320,7 +320,7 @@ class ArrayColumn:
         self.bytes = Growing(np.uint8)
 
     def extend(self, values: Values) -> None:
-        if values.count(None) == len(values):
+        if all(value is None for value in values):  # not `count`: it would compare arrays
             self._extend([-1] * len(values), [()] * len(values), [b""] * len(values))
             return
         kept = [self._fitting(value) for value in values]
