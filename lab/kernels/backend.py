@@ -131,8 +131,9 @@ def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: f
 
 
 def compile_for(made: Any, arguments: tuple[Argument, ...], dtype: str) -> str:
-    """Compile `made` for arguments whose "T" is `dtype`, and for nothing else: "compiled", or "loaded" from the
-    cache.""" hits = made._cache.hits made.disable_compile(False)
+    """Compile `made` for arguments whose "T" is `dtype`, and for nothing else: "compiled", or "loaded" from the cache."""
+    hits = made._cache.hits
+    made.disable_compile(False)
     try:
         made.compile(tuple(_type(argument, dtype) for argument in arguments))
     finally:

@@ -189,8 +189,8 @@ class Exercise:
         call = self._shown(case)
         if answer.failure:
             problem, hint = FAILURES.get(answer.failure, ("It raised an error.", ""))
-            given = f"{call}: {answer.message}" if answer.failure in FAILURES else (
-                f"{call}: {answer.failure}: {answer.message}")  # fmt: skip
+            message = answer.message.partition("\n")[0]  # the lab's own errors have three lines: the first is the problem
+            given = f"{call}: {message}" if answer.failure in FAILURES else f"{call}: {answer.failure}: {message}"
             given += f"  in the line  {answer.line}" if answer.line else ""
             return self._failed(problem, given, f"a result: {', '.join(self.results)}", hint, answer.printed)
         expected = plain(self.call, self.answer, case)
