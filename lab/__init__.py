@@ -23,12 +23,57 @@ _ROOMS: dict[str, str] = {
     "lab.training": "evaluate fit last_run runs",
     "lab.transforms": "grad jit jvp value_and_grad vjp vmap",
 }
-_OPS = (
-    "absolute add all_reduce broadcast_to cast cos cosh cross_entropy divide equal exp expand_dims expm1 floor greater "
-    "greater_equal less less_equal log log1p log_softmax logsumexp matmul max maximum mean min minimum multiply negative "
-    "not_equal one_hot power random_uniform relu reshape sigmoid sign sin sinh softmax sqrt square stop_gradient subtract "
-    "sum tanh transpose where"
-).split()
+_OPS = [
+    "absolute",
+    "add",
+    "all_reduce",
+    "broadcast_to",
+    "cast",
+    "cos",
+    "cosh",
+    "cross_entropy",
+    "divide",
+    "equal",
+    "exp",
+    "expand_dims",
+    "expm1",
+    "floor",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log_softmax",
+    "logsumexp",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "one_hot",
+    "power",
+    "random_uniform",
+    "relu",
+    "reshape",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softmax",
+    "sqrt",
+    "square",
+    "stop_gradient",
+    "subtract",
+    "sum",
+    "tanh",
+    "transpose",
+    "where",
+]
 _MODULES = ("autograd", "data", "events", "graph", "kernels", "nn", "ops", "optim", "teach", "training", "transforms")
 
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}

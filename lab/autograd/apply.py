@@ -332,11 +332,15 @@ def _operand(op: Op, x: Any) -> Any:
     if isinstance(x, list | tuple):
         if any(isinstance(e, Tensor) for e in x):
             raise UnsupportedError(
-                f"{op.name} got a list that contains tensors", given=repr(x)[:60], hint="join them with lab.stack or lab.concatenate"
+                f"{op.name} got a list that contains tensors",
+                given=repr(x)[:60],
+                hint="join them with lab.stack or lab.concatenate",
             )
         return _operand(op, _asarray(x))
     raise UnsupportedError(
-        f"{op.name} cannot take this argument", given=f"{type(x).__name__}", hint="tensors, arrays and numbers are understood"
+        f"{op.name} cannot take this argument",
+        given=f"{type(x).__name__}",
+        hint="tensors, arrays and numbers are understood",
     )
 
 

@@ -89,7 +89,9 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
     root = tensor.node
     if root is None or type(tensor) is not Tensor:
         raise GradientError(
-            "backward has nothing to walk", given=repr(tensor), hint="compute it from tensors made with requires_grad=True"
+            "backward has nothing to walk",
+            given=repr(tensor),
+            hint="compute it from tensors made with requires_grad=True",
         )
     ct = seed_of(tensor, gradient)
     walk = Walk(root)
@@ -115,7 +117,9 @@ def seed_of(tensor: Any, gradient: Any) -> Any:
     shape = np.shape(gradient)
     if shape != tensor.shape:
         raise GradientError("a gradient has the shape of its tensor", given=f"{shape} for {tensor.shape}")
-    return gradient if isinstance(gradient, Tensor) else np.array(gradient, tensor.dtype)  # a copy: it may end up in .grad
+    return (
+        gradient if isinstance(gradient, Tensor) else np.array(gradient, tensor.dtype)
+    )  # a copy: it may end up in .grad
 
 
 # --- on arrays ---------------------------------------------------------------------------------------------------
@@ -211,7 +215,12 @@ def edges(node: Node, ct: Any, *, general: bool, saved: tuple[Any, ...] | None =
 
 
 def run_general(
-    walk: Walk, grads: dict[int, Any], *, keep: bool, level: int = 0, owner: Callable[[Any, AnyNode | None], Any] | None = None
+    walk: Walk,
+    grads: dict[int, Any],
+    *,
+    keep: bool,
+    level: int = 0,
+    owner: Callable[[Any, AnyNode | None], Any] | None = None,
 ) -> dict[int, Any]:
     """Cotangents of the leaves as values that are tracked themselves.
 
@@ -245,7 +254,8 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], masked: set[int], 
     if owner is not None:
         nodes = (node, *node.parents)
         saved = tuple(
-            owner(v, n) if isinstance(v, np.ndarray) else v for v, n in zip(saved, nodes, strict=True)  # type: ignore[arg-type]
+            owner(v, n) if isinstance(v, np.ndarray) else v
+            for v, n in zip(saved, nodes, strict=True)  # type: ignore[arg-type]
         )
     contributions = edges(node, ct, general=True, saved=saved)
     guard = op.singular and node.id in masked
@@ -278,16 +288,20 @@ def run_hooks(node: AnyNode, ct: Any) -> Any:
         returned = hook(seen)
         if returned is not None:
             shape = np.shape(ct)
-            ct = returned if isinstance(ct, Tensor) else np.asarray(returned.value if isinstance(returned, Tensor) else returned)
+            ct = (
+                returned
+                if isinstance(ct, Tensor)
+                else np.asarray(returned.value if isinstance(returned, Tensor) else returned)
+            )
             if np.shape(ct) != shape:
-                raise GradientError("a hook must return a gradient of the same shape", given=f"{np.shape(ct)} for {shape}")
+                raise GradientError(
+                    "a hook must return a gradient of the same shape", given=f"{np.shape(ct)} for {shape}"
+                )
     return ct
 
 
 def _tell_rule(node: Node, level: int) -> None:
-    targets = tuple(
-        [-1 if node.op.rule(i) is None else p for i, p in enumerate(parent_ids(node.parents))]
-    )
+    targets = tuple([-1 if node.op.rule(i) is None else p for i, p in enumerate(parent_ids(node.parents))])
     bus.emit_row(RuleApplied, node.id, node.op.name, targets, level)
 
 

@@ -41,5 +41,8 @@ class Batch(Interpreter):
 
 def loop_and_stack(op: Op, size: int, mapped: tuple[bool, ...], values: tuple[Any, ...], params: dict[str, Any]) -> Any:
     """The rule of last resort: one call for each member. A test lists the ops that still use it."""
-    rows = [op(*(getitem(v, index=i) if m else v for v, m in zip(values, mapped, strict=True)), **params) for i in range(size)]
+    rows = [
+        op(*(getitem(v, index=i) if m else v for v, m in zip(values, mapped, strict=True)), **params)
+        for i in range(size)
+    ]
     return concatenate(*(expand_dims(row, axis=0) for row in rows), axis=0)

@@ -37,7 +37,9 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
     for a, parent in zip(args, parents, strict=True):
         if type(parent) is Leaf and parent.generation != bus.generation:
             parent.generation = bus.generation
-            bus.emit_row(LeafUsed, parent.id, parent.name or _name_of(a, frame), out.shape if a is None else np.shape(a), a.dtype)
+            bus.emit_row(
+                LeafUsed, parent.id, parent.name or _name_of(a, frame), out.shape if a is None else np.shape(a), a.dtype
+            )
             if bus.detail:
                 emit_value(parent.id, "value", a)
     ids = parent_ids(parents)
@@ -62,7 +64,12 @@ def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int
     n_bad = array.size - finite.size
     if finite.size:
         wide = finite.astype(np.float64)
-        numbers = float(wide.min()), float(wide.max()), float(wide.mean()), float(np.sqrt(np.dot(wide.ravel(), wide.ravel())))
+        numbers = (
+            float(wide.min()),
+            float(wide.max()),
+            float(wide.mean()),
+            float(np.sqrt(np.dot(wide.ravel(), wide.ravel()))),
+        )
     else:
         numbers = (float("nan"),) * 4  # type: ignore[assignment]
     keep = bus.detail >= Detail.VALUE and array.size <= LARGEST_COPY

@@ -57,13 +57,22 @@ def _reduction(op: Op) -> Callable[..., Any]:
 
 for _word, _op in {"sum": ops.sum_, "mean": ops.mean, "max": ops.max_, "min": ops.min_}.items():
     setattr(Tensor, _word, _reduction(_op))
-for _word, _op in {"exp": ops.exp, "log": ops.log, "tanh": ops.tanh, "sqrt": ops.sqrt, "relu": ops.relu, "sigmoid": ops.sigmoid}.items():
+for _word, _op in {
+    "exp": ops.exp,
+    "log": ops.log,
+    "tanh": ops.tanh,
+    "sqrt": ops.sqrt,
+    "relu": ops.relu,
+    "sigmoid": ops.sigmoid,
+}.items():
     setattr(Tensor, _word, _op.apply)
 
 
 def _reshape(self: Tensor, *shape: Any) -> Any:
     """The same entries in another shape: t.reshape(2, -1) or t.reshape((2, -1))."""
-    return ops.reshape.apply(self, shape=tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
+    return ops.reshape.apply(
+        self, shape=tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    )
 
 
 def _transpose(self: Tensor, *axes: Any) -> Any:
@@ -100,7 +109,9 @@ def _scalar(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
 
 def _bool(self: Tensor) -> bool:
     if self.size != 1:
-        raise ShapeError("the truth of a tensor of several entries is ambiguous", given=f"shape {self.shape}", hint="reduce it first")
+        raise ShapeError(
+            "the truth of a tensor of several entries is ambiguous", given=f"shape {self.shape}", hint="reduce it first"
+        )
     return bool(self.item())
 
 
@@ -115,11 +126,15 @@ Tensor.__float__, Tensor.__int__, Tensor.__bool__ = _scalar(float), _scalar(int)
 
 def _writable(self: Tensor) -> Any:
     if type(self) is not Tensor:
-        raise UnsupportedError("in-place writes are not possible inside a transform", hint="compute a new value instead")
+        raise UnsupportedError(
+            "in-place writes are not possible inside a transform", hint="compute a new value instead"
+        )
     if self.node is not None and STATE.get().frozen < 0:
         what = "a leaf that requires a gradient" if isinstance(self.node, Leaf) else "a tensor that was computed"
         raise GradientError(
-            "an in-place write would leave its history wrong", given=what, hint="write under lab.no_grad(), or compute a new tensor"
+            "an in-place write would leave its history wrong",
+            given=what,
+            hint="write under lab.no_grad(), or compute a new tensor",
         )
     if not self.value.flags.writeable:  # a view that NumPy made read-only, as broadcast_to does
         self.value = self.value.copy()
@@ -144,13 +159,17 @@ def _setitem(self: Tensor, index: Any, values: Any) -> None:
     try:
         target[index] = source
     except (ValueError, IndexError) as why:
-        raise ShapeError("values do not fit where they are written", given=f"{np.shape(source)} into {target.shape}", hint=str(why)) from None
+        raise ShapeError(
+            "values do not fit where they are written", given=f"{np.shape(source)} into {target.shape}", hint=str(why)
+        ) from None
     mutation.mark(target)
 
 
 def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
-        tracked = type(self) is not Tensor or self.node is not None or (isinstance(other, Tensor) and other.node is not None)
+        tracked = (
+            type(self) is not Tensor or self.node is not None or (isinstance(other, Tensor) and other.node is not None)
+        )
         if tracked and STATE.get().frozen < 0 and not isinstance(self.node, Leaf):
             return apply(self, other)  # Python rebinds the name: right gradients, and no write
         target = _writable(self)
@@ -158,7 +177,11 @@ def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[An
         try:
             ufunc(target, source, out=target, casting="same_kind")
         except (ValueError, TypeError) as why:
-            raise ShapeError("values do not fit where they are written", given=f"{np.shape(source)} into {target.shape}", hint=str(why)) from None
+            raise ShapeError(
+                "values do not fit where they are written",
+                given=f"{np.shape(source)} into {target.shape}",
+                hint=str(why),
+            ) from None
         mutation.mark(target)
         return self
 
@@ -183,9 +206,13 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         return _REDUCED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0), keepdims=bool(kwargs.get("keepdims")))
     if method != "__call__" or op is None:
         word = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        raise UnsupportedError(f"np.{word} does not work on a tensor", hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()")
+        raise UnsupportedError(
+            f"np.{word} does not work on a tensor", hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()"
+        )
     if kwargs:
-        raise UnsupportedError(f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}", hint=f"use lab.{op.name}")
+        raise UnsupportedError(
+            f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}", hint=f"use lab.{op.name}"
+        )
     return op.apply(*inputs)
 
 
@@ -229,13 +256,17 @@ def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ..
     except TypeError as why:
         if "argument" not in str(why):
             raise
-        raise UnsupportedError(f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=f"see lab.{name}") from None
+        raise UnsupportedError(
+            f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=f"see lab.{name}"
+        ) from None
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     if self.requires_grad or isinstance(self, Tracer):
         raise UnsupportedError(
-            "a tensor that requires a gradient is not made an array in silence", given=repr(self), hint="use .detach().numpy()"
+            "a tensor that requires a gradient is not made an array in silence",
+            given=repr(self),
+            hint="use .detach().numpy()",
         )
     if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
         raise ValueError("a copy is needed to change the dtype")
@@ -253,6 +284,7 @@ def concatenate(tensors: Any, axis: int = 0) -> Any:
 
     Args:
         tensors: a sequence of tensors or arrays whose shapes agree but for `axis`.
+
     Example:
         >>> import lab
         >>> lab.concatenate([lab.tensor([1.0]), lab.tensor([2.0, 3.0])])
@@ -277,4 +309,3 @@ def stack(tensors: Any, axis: int = 0) -> Any:
     if len(shapes) != 1:
         raise ShapeError("stack needs tensors of one shape", given=str(sorted(shapes)) if shapes else "an empty list")
     return ops.concatenate.apply(*(ops.expand_dims.apply(p, axis=axis) for p in parts), axis=axis)
-

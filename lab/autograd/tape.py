@@ -100,7 +100,9 @@ def saved_of(op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...],
     return (out if reads_out else None, *kept)
 
 
-def record(op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...], out: Any, params: dict[str, Any]) -> Node:
+def record(
+    op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...], out: Any, params: dict[str, Any]
+) -> Node:
     """The general way to make a node: any number of operands, any kind of values."""
     node: Node = object.__new__(Node)
     node.id = next_id()

@@ -88,7 +88,9 @@ class Tensor:
             ArgumentError: more than one entry.
         """
         if self.size != 1:
-            raise ArgumentError("item() needs a single entry", given=f"shape {self.shape}", hint="index it first, or use .numpy()")
+            raise ArgumentError(
+                "item() needs a single entry", given=f"shape {self.shape}", hint="index it first, or use .numpy()"
+            )
         return np.asarray(_concrete(self)).item()
 
     # --- its gradient ---
@@ -102,7 +104,9 @@ class Tensor:
     @grad.setter
     def grad(self, value: Any) -> None:
         if not isinstance(self.node, Leaf):
-            raise GradientError("only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)")
+            raise GradientError(
+                "only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)"
+            )
         if value is not None:
             value = np.array(value.value if isinstance(value, Tensor) else value, dtype=self.value.dtype)
             if value.shape != self.shape:
@@ -120,8 +124,10 @@ class Tensor:
             gradient: cotangent of this tensor, of its shape; 1 for a single entry.
             retain_graph: keep what the graph saved, so that it can be walked again.
             create_graph: record the walk itself, so that gradients can be differentiated.
+
         Raises:
             GradientError: nothing tracked, freed graph, several entries without a gradient, an array that was changed.
+
         Example:
             >>> import lab
             >>> x, y = lab.tensor(2.0, requires_grad=True), lab.tensor(3.0, requires_grad=True)
@@ -212,7 +218,9 @@ def _unpickle(value: Array, is_leaf: bool, name: str) -> Tensor:
     return wrap(value, Leaf(name) if is_leaf else None)
 
 
-def tensor(data: npt.ArrayLike | Tensor, *, dtype: npt.DTypeLike | None = None, requires_grad: bool = False, name: str = "") -> Tensor:
+def tensor(
+    data: npt.ArrayLike | Tensor, *, dtype: npt.DTypeLike | None = None, requires_grad: bool = False, name: str = ""
+) -> Tensor:
     """A Tensor from numbers, lists, arrays or another Tensor; always a copy.
 
     Args:
@@ -220,8 +228,10 @@ def tensor(data: npt.ArrayLike | Tensor, *, dtype: npt.DTypeLike | None = None, 
         dtype: as in NumPy; None keeps NumPy's choice.
         requires_grad: record operations on it and give it a `.grad`. Needs a float dtype.
         name: shown in pictures.
+
     Raises:
         DTypeError: requires_grad for a dtype that is not float, or data that are not numbers.
+
     Example:
         >>> import lab
         >>> lab.tensor([1.0, 2.0], requires_grad=True)
@@ -231,9 +241,13 @@ def tensor(data: npt.ArrayLike | Tensor, *, dtype: npt.DTypeLike | None = None, 
     try:
         value = np.array(source, dtype=dtype)
     except (ValueError, TypeError) as why:
-        raise DTypeError("a tensor needs numbers in a rectangular arrangement", given=f"{type(data).__name__}: {why}") from None
+        raise DTypeError(
+            "a tensor needs numbers in a rectangular arrangement", given=f"{type(data).__name__}: {why}"
+        ) from None
     if value.dtype.kind not in "fiub":
-        raise DTypeError("a tensor holds floats, integers or booleans", given=str(value.dtype), hint="convert the data first")
+        raise DTypeError(
+            "a tensor holds floats, integers or booleans", given=str(value.dtype), hint="convert the data first"
+        )
     if requires_grad and value.dtype.kind != "f":
         raise DTypeError(
             "only floats can require a gradient", given=str(value.dtype), hint="write 2.0 instead of 2, or dtype=float"

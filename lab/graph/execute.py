@@ -41,7 +41,11 @@ def replayer(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
     starts, ends = [v.number for v in graph.inputs], [place(a) for a in graph.outputs]
 
     def replay(args: Sequence[Any]) -> list[Any]:
-        if not plain or any(type(a) is not Tensor or (a.node is not None and STATE.get().frozen < 0) for a in args) or bus.operations:
+        if (
+            not plain
+            or any(type(a) is not Tensor or (a.node is not None and STATE.get().frozen < 0) for a in args)
+            or bus.operations
+        ):
             return run(graph, args)
         slots: list[Any] = [None] * n + literals
         for slot, a in zip(starts, args, strict=True):

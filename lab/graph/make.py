@@ -105,6 +105,7 @@ def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
 
     Raises:
         ConcretizationError: f asks for the value of a traced variable (if, while, float).
+
     Example:
         >>> import lab
         >>> print(lab.make_graph(lambda x: lab.tanh(x) * 2.0)(1.0))
@@ -118,5 +119,3 @@ def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
         return trace(f, args)[0]
 
     return make
-
-

@@ -98,7 +98,9 @@ def _shape_rule(op: Op) -> Callable[..., Spec]:
 
     def shape(*specs: Any, **_: Any) -> Spec:
         shapes = [s.shape if isinstance(s, Spec) else np.shape(s) for s in specs]
-        kinds = tuple(s.dtype if isinstance(s, Spec) else type(s) if np.isscalar(s) else np.asarray(s).dtype for s in specs)
+        kinds = tuple(
+            s.dtype if isinstance(s, Spec) else type(s) if np.isscalar(s) else np.asarray(s).dtype for s in specs
+        )
         return Spec(broadcast(*shapes, op=op.name), dtype_of(kinds))
 
     return shape
@@ -133,7 +135,9 @@ divide = elementwise(
     "divide", "x, y", "x / y", ["ct / y", "-ct * out / y"], ufunc=np.true_divide, reference=np.true_divide,
     domain=((-2.0, 2.0), (0.5, 2.0)), singular=True, doc="Quotient, elementwise.",
 )  # fmt: skip
-negative = elementwise("negative", "x", "-x", ["-1"], ufunc=np.negative, reference=np.negative, doc="Minus, elementwise.")
+negative = elementwise(
+    "negative", "x", "-x", ["-1"], ufunc=np.negative, reference=np.negative, doc="Minus, elementwise."
+)
 power = elementwise(
     "power", "x, y", "x ** y",
     # At y = 0 the slope in x is 0 for every x, 0 ** 0 included; at x <= 0 the slope in y is taken as 0.
@@ -141,7 +145,9 @@ power = elementwise(
     ufunc=np.power, reference=np.power, domain=((0.3, 2.0), (-2.0, 3.0)), precision="wide", singular=True,
     doc="Power, elementwise.",
 )  # fmt: skip
-exp = elementwise("exp", "x", "exp(x)", ["out"], ufunc=np.exp, reference=np.exp, precision="wide", doc="Exponential, elementwise.")
+exp = elementwise(
+    "exp", "x", "exp(x)", ["out"], ufunc=np.exp, reference=np.exp, precision="wide", doc="Exponential, elementwise."
+)
 log = elementwise(
     "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide", singular=True,
     doc="Natural logarithm, elementwise.",
@@ -161,8 +167,12 @@ sqrt = elementwise(
 square = elementwise("square", "x", "x * x", ["2 * x"], ufunc=np.square, reference=np.square, doc="x * x, elementwise.")
 sin = elementwise("sin", "x", "sin(x)", ["cos(x)"], ufunc=np.sin, reference=np.sin, doc="Sine, elementwise.")
 cos = elementwise("cos", "x", "cos(x)", ["-ct * sin(x)"], ufunc=np.cos, reference=np.cos, doc="Cosine, elementwise.")
-sinh = elementwise("sinh", "x", "sinh(x)", ["cosh(x)"], ufunc=np.sinh, reference=np.sinh, doc="Hyperbolic sine, elementwise.")
-cosh = elementwise("cosh", "x", "cosh(x)", ["sinh(x)"], ufunc=np.cosh, reference=np.cosh, doc="Hyperbolic cosine, elementwise.")
+sinh = elementwise(
+    "sinh", "x", "sinh(x)", ["cosh(x)"], ufunc=np.sinh, reference=np.sinh, doc="Hyperbolic sine, elementwise."
+)
+cosh = elementwise(
+    "cosh", "x", "cosh(x)", ["sinh(x)"], ufunc=np.cosh, reference=np.cosh, doc="Hyperbolic cosine, elementwise."
+)
 tanh = elementwise(
     "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
 )
@@ -176,10 +186,18 @@ relu = elementwise(
     doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
 absolute = elementwise(
-    "absolute", "x", "abs(x)", ["sign(x)"], ufunc=np.abs, reference=np.abs, doc="Absolute value, elementwise; slope 0 at 0."
+    "absolute",
+    "x",
+    "abs(x)",
+    ["sign(x)"],
+    ufunc=np.abs,
+    reference=np.abs,
+    doc="Absolute value, elementwise; slope 0 at 0.",
 )
 sign = elementwise("sign", "x", "sign(x)", [None], ufunc=np.sign, reference=np.sign, doc="-1, 0 or 1, elementwise.")
-floor = elementwise("floor", "x", "floor(x)", [None], ufunc=np.floor, reference=np.floor, doc="Largest whole number not above x.")
+floor = elementwise(
+    "floor", "x", "floor(x)", [None], ufunc=np.floor, reference=np.floor, doc="Largest whole number not above x."
+)
 maximum = elementwise(
     "maximum", "x, y", "maximum(x, y)",
     ["where(x > y, ct, where(x == y, 0.5 * ct, 0.0))", "where(y > x, ct, where(x == y, 0.5 * ct, 0.0))"],
@@ -195,15 +213,31 @@ where = elementwise(
     ufunc=np.where, reference=lambda c, x, y: np.choose(c.astype(int), np.broadcast_arrays(y, x)), kinds=("b", "f", "f"),
     masks=True, doc="x where the condition holds, y elsewhere; the branch not taken contributes exactly nothing.",
 )  # fmt: skip
-greater = elementwise("greater", "x, y", "x > y", [None, None], ufunc=np.greater, reference=np.greater, doc="x > y, elementwise.")
+greater = elementwise(
+    "greater", "x, y", "x > y", [None, None], ufunc=np.greater, reference=np.greater, doc="x > y, elementwise."
+)
 greater_equal = elementwise(
-    "greater_equal", "x, y", "x >= y", [None, None], ufunc=np.greater_equal, reference=np.greater_equal, doc="x >= y, elementwise."
+    "greater_equal",
+    "x, y",
+    "x >= y",
+    [None, None],
+    ufunc=np.greater_equal,
+    reference=np.greater_equal,
+    doc="x >= y, elementwise.",
 )
 less = elementwise("less", "x, y", "x < y", [None, None], ufunc=np.less, reference=np.less, doc="x < y, elementwise.")
 less_equal = elementwise(
-    "less_equal", "x, y", "x <= y", [None, None], ufunc=np.less_equal, reference=np.less_equal, doc="x <= y, elementwise."
+    "less_equal",
+    "x, y",
+    "x <= y",
+    [None, None],
+    ufunc=np.less_equal,
+    reference=np.less_equal,
+    doc="x <= y, elementwise.",
 )
-equal = elementwise("equal", "x, y", "x == y", [None, None], ufunc=np.equal, reference=np.equal, doc="x == y, elementwise.")
+equal = elementwise(
+    "equal", "x, y", "x == y", [None, None], ufunc=np.equal, reference=np.equal, doc="x == y, elementwise."
+)
 not_equal = elementwise(
     "not_equal", "x, y", "x != y", [None, None], ufunc=np.not_equal, reference=np.not_equal, doc="x != y, elementwise."
 )

@@ -16,7 +16,9 @@ from lab.shapes import Spec
 def is_basic(index: Any) -> bool:
     """Whether an index is made of integers, slices, None and Ellipsis only, so that it selects a view."""
     parts = index if isinstance(index, tuple) else (index,)
-    return all(isinstance(p, int | np.integer | slice | None | type(Ellipsis)) and not isinstance(p, bool) for p in parts)
+    return all(
+        isinstance(p, int | np.integer | slice | None | type(Ellipsis)) and not isinstance(p, bool) for p in parts
+    )
 
 
 def _positions(shape: tuple[int, ...], index: Any) -> Any:
@@ -36,7 +38,9 @@ def getitem(x: Any, *, index: Any = ...) -> Any:
     try:
         return np.asarray(x)[index]
     except IndexError as why:
-        raise ShapeError("an index is outside the array", given=f"{index} into shape {np.shape(x)}", hint=str(why)) from None
+        raise ShapeError(
+            "an index is outside the array", given=f"{index} into shape {np.shape(x)}", hint=str(why)
+        ) from None
 
 
 @getitem.vjp(text="ct added into zeros at the index")
@@ -53,7 +57,9 @@ def _getitem_batch(size: int, _mapped: tuple[bool, ...], x: Any, *, index: Any) 
     linear="each",
     samples=[Sample(((3,),), {"index": 1, "shape": (4, 3)}), Sample(((3,),), {"index": ([0, 0, 2],), "shape": (4,)})],
     reference=lambda x, index, shape: np.bincount(
-        np.ravel(_positions(shape, index)), np.ravel(np.broadcast_to(x, _positions(shape, index).shape)), int(np.prod(shape))
+        np.ravel(_positions(shape, index)),
+        np.ravel(np.broadcast_to(x, _positions(shape, index).shape)),
+        int(np.prod(shape)),
     ).reshape(shape),
 )
 def scatter_add(x: Any, *, index: Any = ..., shape: Any = ()) -> Any:

@@ -18,7 +18,9 @@ def _check(a: Any, b: Any) -> None:
         raise ShapeError(
             "matmul needs the inner dimensions to agree",
             given=f"{a.shape} @ {b.shape}",
-            hint="transpose one operand, or check which axis is the batch" if a.ndim and b.ndim else "use * for a number",
+            hint="transpose one operand, or check which axis is the batch"
+            if a.ndim and b.ndim
+            else "use * for a number",
         )
     broadcast(a.shape[:-2], b.shape[:-2], op="matmul")
 

@@ -13,7 +13,9 @@ from lab.ops.sample import Sample
 from lab.shapes import Spec
 
 
-@primitive(samples=[Sample(((4,),), {"n": 5}, kinds=("i5",))], reference=lambda labels, n, dtype="float64": np.eye(n)[labels])
+@primitive(
+    samples=[Sample(((4,),), {"n": 5}, kinds=("i5",))], reference=lambda labels, n, dtype="float64": np.eye(n)[labels]
+)
 def one_hot(labels: Any, *, n: int = 1, dtype: Any = "float64") -> Any:
     """1 at the place of the label, 0 elsewhere: integers (...) -> (..., n)."""
     return (np.asarray(labels)[..., None] == np.arange(n)).astype(dtype)
@@ -51,7 +53,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     """Mean of -log softmax(logits) at the labels: (..., classes) and integers (...) -> ()."""
     labels = np.asarray(labels)
     _check(logits, labels)
-    if labels.size and not (0 <= labels.min() and labels.max() < logits.shape[-1]):
+    if labels.size and not (labels.min() >= 0 and labels.max() < logits.shape[-1]):
         raise ShapeError(
             "cross_entropy met a label outside the classes",
             given=f"labels {labels.min()} to {labels.max()}, {logits.shape[-1]} classes",

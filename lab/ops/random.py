@@ -28,12 +28,17 @@ def random_key(rng: int | np.random.Generator | None = None) -> np.ndarray[Any, 
 
 
 @primitive(
-    samples=[Sample(((),), {"shape": (3,)}, kinds=("k",)), Sample(((),), {"shape": (2, 2), "dtype": "float32"}, kinds=("k",))],
+    samples=[
+        Sample(((),), {"shape": (3,)}, kinds=("k",)),
+        Sample(((),), {"shape": (2, 2), "dtype": "float32"}, kinds=("k",)),
+    ],
     reference=lambda key, shape, dtype="float64": np.random.Generator(np.random.Philox(key=key)).random(shape, dtype),
 )
 def random_uniform(key: Any, *, shape: Any = (), dtype: Any = "float64") -> Any:
     """Numbers drawn uniformly from [0, 1), decided by the key alone."""
-    return np.asarray(np.random.Generator(np.random.Philox(key=np.asarray(key))).random(tuple(shape), np.dtype(dtype).type))
+    return np.asarray(
+        np.random.Generator(np.random.Philox(key=np.asarray(key))).random(tuple(shape), np.dtype(dtype).type)
+    )
 
 
 @random_uniform.shaped

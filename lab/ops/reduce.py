@@ -57,7 +57,11 @@ def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     total = sum_.forward(x, axis=axis, keepdims=keepdims)
     n = _count(np.shape(x), axis)
     with np.errstate(invalid="ignore"):
-        return total / np.asarray(n, np.result_type(total, np.float16)) if np.ndim(total) else np.true_divide(total, n, dtype=np.result_type(total, np.float16))
+        return (
+            total / np.asarray(n, np.result_type(total, np.float16))
+            if np.ndim(total)
+            else np.true_divide(total, n, dtype=np.result_type(total, np.float16))
+        )
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:
@@ -70,7 +74,7 @@ def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> 
 
 
 def _extreme(name: str, ufunc: np.ufunc, reference: Any, word: str) -> Op:
-    """max or min: the gradient goes to the extreme entries, shared equally between ties."""
+    """Max or min: the gradient goes to the extreme entries, shared equally between ties."""
 
     def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         if not all(np.shape(x)[a] for a in normal_axes(axis, np.ndim(x), op=name)):
@@ -100,13 +104,19 @@ def _extreme(name: str, ufunc: np.ufunc, reference: Any, word: str) -> Op:
     return op
 
 
-max_ = _extreme("max", np.maximum, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest")
-min_ = _extreme("min", np.minimum, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest")
+max_ = _extreme(
+    "max", np.maximum, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
+)
+min_ = _extreme(
+    "min", np.minimum, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
+)
 
 
 def _shift(x: Any, axis: Any) -> Any:
     """The largest entry along `axis`, 0 where it is infinite: what exp is taken relative to."""
-    top = np.maximum.reduce(x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True, initial=-np.inf)
+    top = np.maximum.reduce(
+        x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True, initial=-np.inf
+    )
     return np.where(np.isfinite(top), top, np.zeros((), np.asarray(x).dtype))
 
 
@@ -117,7 +127,9 @@ def logsumexp(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     x = np.asarray(x)
     shift = _shift(x, axis)
     with np.errstate(divide="ignore"):
-        total = np.log(np.add.reduce(np.exp(x - shift), axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True))
+        total = np.log(
+            np.add.reduce(np.exp(x - shift), axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True)
+        )
     return np.reshape(total + shift, reduced(x.shape, axis, keepdims)).astype(x.dtype, copy=False)
 
 

@@ -40,7 +40,8 @@ class Sample:
         kinds = self.kinds * len(self.shapes) if len(self.kinds) == 1 else self.kinds
         domains = self.domain if isinstance(self.domain[0], tuple) else (self.domain,) * len(self.shapes)
         return tuple(
-            _draw(rng, shape, kind, domain, dtype) for shape, kind, domain in zip(self.shapes, kinds, domains, strict=True)
+            _draw(rng, shape, kind, domain, dtype)
+            for shape, kind, domain in zip(self.shapes, kinds, domains, strict=True)
         )
 
 

@@ -14,7 +14,11 @@ from lab.shapes import Spec, broadcast, folded_axes, normal_axes, resolve_reshap
 
 @primitive(
     linear="each",
-    samples=[Sample(((2, 3),), {"shape": (3, 2)}), Sample(((2, 3),), {"shape": (-1,)}), Sample(((),), {"shape": (1, 1)})],
+    samples=[
+        Sample(((2, 3),), {"shape": (3, 2)}),
+        Sample(((2, 3),), {"shape": (-1,)}),
+        Sample(((),), {"shape": (1, 1)}),
+    ],
     error_samples=[(((2, 3),), {"shape": (4,)}, "reshape must keep the number of entries")],
     reference=lambda x, shape: np.ravel(x).reshape(shape),
 )
@@ -77,7 +81,11 @@ def _transpose_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axes: Any
 
 @primitive(
     linear="each",
-    samples=[Sample(((3,),), {"shape": (2, 3)}), Sample(((2, 1),), {"shape": (4, 2, 3)}), Sample(((),), {"shape": (2,)})],
+    samples=[
+        Sample(((3,),), {"shape": (2, 3)}),
+        Sample(((2, 1),), {"shape": (4, 2, 3)}),
+        Sample(((),), {"shape": (2,)}),
+    ],
     error_samples=[(((2,),), {"shape": (3,)}, "broadcast_to cannot broadcast its operands")],
     reference=lambda x, shape: x + np.zeros(shape),
 )
@@ -146,7 +154,8 @@ def concatenate(*xs: Any, axis: int = 0) -> Any:
     (along,) = normal_axes(axis, len(shapes[0]), op="concatenate")
     if len({s[:along] + s[along + 1 :] for s in shapes}) > 1:
         raise ShapeError(
-            "concatenate needs equal shapes but for the joined axis", given=f"{' and '.join(map(str, shapes))}, axis {axis}"
+            "concatenate needs equal shapes but for the joined axis",
+            given=f"{' and '.join(map(str, shapes))}, axis {axis}",
         )
     return np.concatenate(xs, axis=axis)
 

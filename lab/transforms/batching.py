@@ -18,7 +18,7 @@ from lab.shapes import normal_axes
 
 
 def vmap(
-    f: Callable[..., Any], in_axes: int | None | Sequence[int | None] = 0, out_axes: int = 0, *, axis_name: str = ""
+    f: Callable[..., Any], in_axes: int | Sequence[int | None] | None = 0, out_axes: int = 0, *, axis_name: str = ""
 ) -> Callable[..., Any]:
     """Map a function over an axis of its arguments.
 
@@ -27,9 +27,11 @@ def vmap(
         in_axes: the mapped axis of each argument (of all its leaves), None for an argument that all members share.
         out_axes: where the mapped axis goes in every output.
         axis_name: lets collectives (`lab.all_reduce`) inside f meet the other members.
+
     Raises:
         ShapeError: mapped axes of different lengths, or an axis that an argument does not have.
         ArgumentError: nothing is mapped.
+
     Example:
         >>> import lab
         >>> lab.vmap(lambda x: x * x)(lab.tensor([1.0, 2.0, 3.0]))
@@ -45,12 +47,20 @@ def vmap(
         flat, structure = tree.flatten(list(args))
         leaf_axes = [a for x, a in zip(args, axes, strict=True) for _ in tree.flatten(x)[0]]
         values = [x if isinstance(x, Tensor) else wrap(np.asarray(x)) for x in flat]
-        sizes = [v.shape[normal_axes(a, v.ndim, op="vmap")[0]] for v, a in zip(values, leaf_axes, strict=True) if a is not None]
+        sizes = [
+            v.shape[normal_axes(a, v.ndim, op="vmap")[0]]
+            for v, a in zip(values, leaf_axes, strict=True)
+            if a is not None
+        ]
         if not sizes:
-            raise ArgumentError("vmap has nothing to map over", given=f"in_axes={in_axes}", hint="give an axis to some argument")
+            raise ArgumentError(
+                "vmap has nothing to map over", given=f"in_axes={in_axes}", hint="give an axis to some argument"
+            )
         if len(set(sizes)) > 1:
             raise ShapeError(
-                "vmap needs mapped axes of one length", given=", ".join(map(str, sizes)), hint="use in_axes=None for shared arguments"
+                "vmap needs mapped axes of one length",
+                given=", ".join(map(str, sizes)),
+                hint="use in_axes=None for shared arguments",
             )
         interp = Batch(sizes[0])
         inputs = [

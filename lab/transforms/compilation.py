@@ -34,6 +34,7 @@ def jit(f: Callable[..., Any]) -> Callable[..., Any]:
 
     Raises:
         ConcretizationError: f asks for the value of a traced variable.
+
     Example:
         >>> import lab
         >>> f = lab.jit(lambda x: lab.tanh(x) + 1.0)

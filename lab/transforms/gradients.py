@@ -35,7 +35,9 @@ def lower(x: Any, *, what: str) -> Any:
             raise TransformError(f"{what} needs numbers", given=type(x).__name__) from None
     if value.dtype.kind != "f":
         raise TransformError(
-            f"{what} needs float inputs", given=f"{value.dtype} of shape {value.shape}", hint="write 2.0 instead of 2, or choose argnums"
+            f"{what} needs float inputs",
+            given=f"{value.dtype} of shape {value.shape}",
+            hint="write 2.0 instead of 2, or choose argnums",
         )
     return value
 
@@ -51,11 +53,14 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bo
     Args:
         f: takes tensors or containers of them; returns a tensor of one entry, or (that, anything) with `has_aux`.
         argnums: which positional arguments to differentiate by; a tuple gives a tuple of gradients.
+
     Returns:
         A function of the same arguments that returns the gradient, of the argument's structure, shapes and dtypes.
+
     Raises:
         GradientError: f does not return a single number.
         TransformError: an argument that is no float.
+
     Example:
         >>> import lab
         >>> lab.grad(lambda x: x * x)(3.0)
@@ -72,7 +77,9 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bo
     return gradient
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False
+) -> Callable[..., Any]:
     """Value and gradient of a function in one run; arguments as for `grad`.
 
     Example:
@@ -84,7 +91,9 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, h
 
     def both(*args: Any, **kwargs: Any) -> Any:
         if any(not -len(args) <= n < len(args) for n in numbers):
-            raise ArgumentError("argnums names an argument that was not given", given=f"{argnums} of {len(args)} arguments")
+            raise ArgumentError(
+                "argnums names an argument that was not given", given=f"{argnums} of {len(args)} arguments"
+            )
 
         def of_chosen(*chosen: Any) -> Any:
             full = list(args)
@@ -123,7 +132,9 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[
     return out, pull
 
 
-def _vjp(f: Callable[..., Any], primals: Sequence[Any], *, has_aux: bool, what: str) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
+def _vjp(
+    f: Callable[..., Any], primals: Sequence[Any], *, has_aux: bool, what: str
+) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
     """(output one level below, function from cotangents to gradients, auxiliary output)."""
     flat, structure = tree.flatten(list(primals))
     values = [lower(x, what=what) for x in flat]
@@ -135,7 +146,13 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any], *, has_aux: bool, what: 
     outs, out_structure = tree.flatten(out)
 
     def peel(x: Any) -> Any:
-        return raised(x.value) if isinstance(x, Tracer) and x.interp is interp else raised(x) if not isinstance(x, Tensor) else x
+        return (
+            raised(x.value)
+            if isinstance(x, Tracer) and x.interp is interp
+            else raised(x)
+            if not isinstance(x, Tensor)
+            else x
+        )
 
     def back(ct: Any) -> tuple[Any, ...]:
         interp.alive = True
@@ -145,7 +162,9 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any], *, has_aux: bool, what: 
             parts = interp.gradients(o, c if isinstance(c, Tensor) else np.asarray(c), leaves, keep=True)
             totals = [p if t is None else t if p is None else t + p for t, p in zip(totals, parts, strict=True)]
         interp.alive = False
-        grads = [wrap(np.zeros(v.shape, v.dtype)) if t is None else raised(t) for t, v in zip(totals, values, strict=True)]
+        grads = [
+            wrap(np.zeros(v.shape, v.dtype)) if t is None else raised(t) for t, v in zip(totals, values, strict=True)
+        ]
         return tuple(tree.unflatten(structure, grads))
 
     interp.alive = False
@@ -164,7 +183,10 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     values = [lower(x, what="jvp") for x in flat]
     directions, tangent_structure = tree.flatten(list(tangents))
     if tangent_structure != structure:
-        raise ArgumentError("tangents must have the structure of the primals", given=f"{tree.paths(list(tangents))} for {tree.paths(list(primals))}")
+        raise ArgumentError(
+            "tangents must have the structure of the primals",
+            given=f"{tree.paths(list(tangents))} for {tree.paths(list(primals))}",
+        )
     interp = Forward()
     tracers = [Tracer(interp, v, _fitting(t, v, "tangent")) for v, t in zip(values, directions, strict=True)]
     with using(transforms=STATE.get().transforms + 1):
@@ -172,7 +194,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     interp.alive = False
 
     def value(x: Any) -> Any:
-        return raised(x.value) if isinstance(x, Tracer) and x.interp is interp else raised(x) if not isinstance(x, Tensor) else x
+        return (
+            raised(x.value)
+            if isinstance(x, Tracer) and x.interp is interp
+            else raised(x)
+            if not isinstance(x, Tensor)
+            else x
+        )
 
     def tangent(x: Any) -> Any:
         if isinstance(x, Tracer) and x.interp is interp:
