@@ -118,6 +118,11 @@ export function inkOn(colour) {
 const ruler = document.createElement("canvas").getContext("2d");
 const clipped = new Map();
 
+export function textWidth(text, font) {
+  ruler.font = font;
+  return Math.ceil(ruler.measureText(text).width);
+}
+
 // The text as far as it fits into `width` pixels; the tooltip has the rest.
 export function clip(text, font, width) {
   const key = `${font}|${Math.round(width)}|${text}`;
@@ -164,8 +169,9 @@ export function surroundings(root) {
 }
 
 function legendMark(mark) {
-  const box = svg("svg", { class: "lab-mark", viewBox: "-15 -9 30 18", width: 30, height: 18, "aria-hidden": "true" });
-  if (["idle", "forward", "backward", "none"].includes(mark)) {
+  const half = look.marks[mark] ? 9 : 15;
+  const box = svg("svg", { class: "lab-mark", viewBox: `${-half} -9 ${2 * half} 18`, width: 2 * half, height: 18, "aria-hidden": "true" });
+  if (["forward", "backward", "none"].includes(mark)) {
     const head = mark === "backward" ? "M-13 0L-5 -4V4Z" : "M13 0L5 -4V4Z";
     const line = svg("path", { class: "lab-line", d: mark === "backward" ? "M13 0H-6" : "M-13 0H6" });
     box.append(svg("g", { class: "lab-edge", "data-state": mark }, line, svg("path", { class: "lab-head", d: head })));

@@ -72,8 +72,8 @@ function arc(edge, source, target, lane) {
 }
 
 function loop(node) {
-  const right = node.x + node.w / 2 + 28;
-  return [[right, node.y - 12], [right, node.y + 12]];
+  const right = node.x + node.w / 2;
+  return [[right + 18, node.y - 13], [right + 30, node.y], [right + 18, node.y + 13]];
 }
 
 function towards(from, to, length) {

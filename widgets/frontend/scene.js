@@ -1,6 +1,6 @@
 // Draws a Scene: nodes and edges as SVG, tokens on a canvas; pan, zoom, keyboard, tooltip. Given a new tree it changes only
 // what differs from the last one, and lets nodes glide to new places.
-import { calm, clip, followTheme, html, inkOn, onKeys, setText, surroundings, svg, table, toneColour } from "./common.js";
+import { calm, clip, followTheme, html, inkOn, onKeys, setText, surroundings, svg, table, textWidth, toneColour } from "./common.js";
 import { cornerRadius, edgeShape, lanes } from "./geometry.js";
 import { Tokens } from "./tokens.js";
 
@@ -142,11 +142,10 @@ export function createScene(root, options = {}) {
     }
     const texts = ["label", "sublabel", "gradient"].filter((name) => node[name]);
     const room = (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
-    const family = getComputedStyle(root).fontFamily;
     let y = -texts.reduce((sum, name) => sum + LINE[name], 0) / 2;
     for (const name of texts) {
       const text = svg("text", { class: `lab-text lab-${name}`, y: y + LINE[name] / 2, dy: "0.35em" });
-      text.textContent = clip(node[name], `${FONTS[name]} ${family}`, room);
+      text.textContent = clip(node[name], `${FONTS[name]} ${family()}`, room);
       if (ink) text.style.fill = ink;
       parts.push(text);
       y += LINE[name];
@@ -159,6 +158,10 @@ export function createScene(root, options = {}) {
     }
     g.replaceChildren(...parts);
     g.setAttribute("aria-selected", String(key === selected));
+  }
+
+  function family() {
+    return getComputedStyle(root).fontFamily;
   }
 
   function spoken(node) {
@@ -182,7 +185,7 @@ export function createScene(root, options = {}) {
       if (!entry) {
         const line = svg("path", { class: "lab-line" });
         const head = svg("path", { class: "lab-head" });
-        const text = svg("text", { class: "lab-edge-label" });
+        const text = svg("g", { class: "lab-edge-label" }, svg("rect", { rx: 6, height: 18, y: -9 }), svg("text", { dy: "0.35em" }));
         const g = svg("g", { class: "lab-edge", "data-key": key }, svg("path", { class: "lab-hit" }), line, head);
         if (!first && !calm()) g.classList.add("lab-born");
         entry = { g, line, head, text };
@@ -194,8 +197,13 @@ export function createScene(root, options = {}) {
       entry.lane = offsets.get(key) ?? 0;
       entry.g.dataset.state = entry.text.dataset.state = edge.state ?? "idle";
       entry.g.style.setProperty("--lab-width", edge.width ?? 1.5);
-      const words = clip(edge.label ?? "", `500 12px ${getComputedStyle(root).fontFamily}`, 180);
-      setText(entry.text, words);
+      const font = `500 12px ${family()}`;
+      const words = clip(edge.label ?? "", font, 180);
+      setText(entry.text.lastChild, words);
+      entry.text.toggleAttribute("hidden", !words);
+      const across = words ? textWidth(words, font) + 10 : 0;
+      entry.text.firstChild.setAttribute("width", across);
+      entry.text.firstChild.setAttribute("x", -across / 2);
       for (const end of [edge.s, edge.t]) {
         if (!edgesOf.has(end)) edgesOf.set(end, new Set());
         edgesOf.get(end).add(key);
@@ -211,8 +219,7 @@ export function createScene(root, options = {}) {
     line.setAttribute("d", shape.line);
     g.firstChild.setAttribute("d", shape.line);
     head.setAttribute("d", shape.head);
-    text.setAttribute("x", shape.middle[0]);
-    text.setAttribute("y", shape.middle[1]);
+    text.setAttribute("transform", `translate(${shape.middle[0]} ${shape.middle[1]})`);
   }
 
   function at(key) {
