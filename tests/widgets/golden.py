@@ -60,7 +60,7 @@ def op(node: int, name: str, parents: tuple[int, ...], value: object, constants:
 def rule(node: int, name: str, gradient: object, sent: dict[int, tuple[int, object]], n: int) -> list[Event]:
     targets = tuple(sent[i][0] if i in sent else -1 for i in range(n))
     contributions = [seen(t, "contribution", v, node, i) for i, (t, v) in sent.items()]
-    return [seen(node, "gradient", gradient), RuleApplied(node, name, targets, 0), *contributions]
+    return [seen(node, "gradient", gradient), *contributions, RuleApplied(node, name, targets, 0)]
 
 
 def stored(node: int, gradient: object, accumulated: bool = False) -> list[Event]:
@@ -75,11 +75,10 @@ FORWARD: list[Event] = [
 
 def walk(accumulated: bool = False) -> list[Event]:
     return [
-        BackwardStarted(4, 4, 0), seen(4, "gradient", 1.0),
-        *rule(4, "add", 1.0, {0: (3, 1.0), 1: (1, 1.0)}, 2),
+        BackwardStarted(4, 2, 0), *rule(4, "add", 1.0, {0: (3, 1.0), 1: (1, 1.0)}, 2),
         *rule(3, "multiply", 1.0, {0: (1, 3.0), 1: (2, 2.0)}, 2),
         *stored(2, 2.0, accumulated), *stored(1, 4.0, accumulated),
-        BackwardFinished(4, 4, 0),
+        BackwardFinished(4, 2, 0),
     ]  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from lab.events import OpRecorded
+import lab
+from lab.events import OpRecorded, fields_of
 from tests.widgets.golden import FORWARD, leaf, op, product_plus_x, recorded, rule, stored, walk
 from widgets.views.graph import GraphView
 from widgets.views.inspector import inspected
@@ -113,8 +114,43 @@ def test_a_second_walk_replaces_gradients_and_marks_what_was_added():
     assert node(begun, "3").gradient == ""
     assert edge(begun, "4.0").label == ""
     assert node(begun, "1").gradient == "grad +4.0"
+    assert node(view.picture_at(len(rec)), "1").gradient == "grad 4.0 + 4.0 = 8.0"
+    assert "x = 2.0, gradient 4.0, added to the 4.0 stored before: 8.0" in view.text_at(len(rec))
+    assert "added to the 4.0 stored before: 8.0" in inspected(view.state_at(len(rec)), "1", rec)
+
+
+def test_a_gradient_added_to_one_of_which_nothing_is_known_says_so():
+    rec = recorded([*leaf(1, "x", 2.0), *op(2, "square", (1,), 4.0), *stored(1, 4.0, accumulated=True)])
+    view = GraphView(rec)
     assert node(view.picture_at(len(rec)), "1").gradient == "grad added: +4.0"
     assert "added to what was stored before" in view.text_at(len(rec))
+
+
+def test_what_came_back_in_an_earlier_walk_is_not_part_of_the_sum():
+    x = lab.tensor(3.0, requires_grad=True, name="x")
+    with lab.record() as rec:
+        (2 * x).backward()
+        (x * x).backward()
+    html = inspected(GraphView(rec).state_at(len(rec)), str(x.node.id), rec)
+    assert "3.0 from v₂ + 3.0 from v₂" in html
+    assert "2.0 from v₁" not in html
+
+
+def test_the_golden_recording_is_what_the_engine_emits():
+    x, y = lab.tensor(2.0, requires_grad=True, name="x"), lab.tensor(3.0, requires_grad=True, name="y")
+    with lab.record(detail="value") as rec:
+        z = x * y + x
+        z.backward()
+    ids = {x.node.id: 1, y.node.id: 2, z.node.parents[0].id: 3, z.node.id: 4, -1: -1}
+    golden = product_plus_x()
+    assert [type(e) for e in rec] == [type(e) for e in golden]
+    for real, written in zip(rec, golden, strict=True):
+        for name in {"node", "root", "source"} & set(fields_of(type(real))):
+            assert ids[getattr(real, name)] == getattr(written, name)
+        for name in {"op", "name", "role", "argument", "mean", "accumulated", "n_nodes"} & set(fields_of(type(real))):
+            assert getattr(real, name) == getattr(written, name)
+        for name in {"parents", "targets"} & set(fields_of(type(real))):
+            assert tuple(ids[n] for n in getattr(real, name)) == getattr(written, name)
 
 
 def test_nan_is_drawn_as_trouble_and_named():

@@ -224,8 +224,11 @@ def _lines(entry: Entry, state: Tape, called: Mapping[int, str]) -> tuple[str, s
 def _gradient_line(entry: Entry) -> str:
     if not entry.has_gradient:
         return ""
+    before, new, total = wording.sum_of_walks(entry)
+    if total:
+        return f"grad {before} + {new} = {total}"
     text = wording.short(entry.gradient) or "done"
-    if entry.gradient is not None and entry.gradient.size == 1 and not text.startswith((theme.MINUS, "n")) and text.strip("0."):
+    if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
         text = f"+{text}"  # the sign says what the colour says
     return f"grad {'added: ' if entry.accumulated else ''}{text}"
 
@@ -233,6 +236,9 @@ def _gradient_line(entry: Entry) -> str:
 def _gradient_words(entry: Entry) -> str:
     if not entry.has_gradient:
         return "no gradient yet"
+    before, new, total = wording.sum_of_walks(entry)
+    if total:
+        return f"gradient {new}, added to the {before} stored before: {total}"
     words = f"gradient {wording.short(entry.gradient) or 'computed'}"
     return f"{words}, added to what was stored before" if entry.accumulated else words
 

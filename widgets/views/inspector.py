@@ -60,8 +60,11 @@ def _operation(tape: Tape, entry: Entry) -> list[str]:
 def _gradient(entry: Entry) -> str:
     if not entry.has_gradient:
         return "<i>none yet</i>"
-    added = ", <i>added to what was stored before</i>" if entry.accumulated else ""
-    return (_array(entry.gradient) or "computed") + added
+    text = _array(entry.gradient) or "computed"
+    if not entry.accumulated:
+        return text
+    before, _, total = wording.sum_of_walks(entry)
+    return f"{text}, <i>added to {f'the {escape(before)} stored before: {escape(total)}' if total else 'what was stored before'}</i>"
 
 
 def _arrivals(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:
@@ -69,7 +72,9 @@ def _arrivals(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:
     came = [
         f"{escape(wording.short(seen))} from {escape(called[source])}"
         for (source, i), seen in tape.contributions.items()
-        if source in tape.entries and tape.entries[source].parents[i] == entry.node
+        if source in tape.entries
+        and tape.entries[source].parents[i] == entry.node
+        and tape.entries[source].walk == entry.walk  # of an earlier walk: not part of this sum
     ]
     return [_row("came back", " + ".join(came))] if came else []
 

@@ -65,6 +65,16 @@ class Entry(NamedTuple):
     """Number of the backward walk that the gradient is of (0: it began before the recording); -1: none yet."""
     accumulated: bool = False
     """The gradient was added to one that the leaf already had."""
+    before: Array | None = None
+    """What a leaf had stored before this walk, where the values are known."""
+
+    @property
+    def stored(self) -> Array | None:
+        """What a leaf has stored in `.grad` now, where the values are known: the latest gradient, and what it was added to."""
+        latest = None if self.gradient is None else self.gradient.value
+        if latest is None or not self.accumulated:
+            return latest
+        return None if self.before is None else np.add(self.before, latest)
 
     @property
     def has_gradient(self) -> bool:
@@ -154,7 +164,8 @@ class _Pen:
                 self.now = Now("rule", event.node)
             case GradientStored() if event.node in self.entries:
                 entry = self.entries[event.node]
-                self.entries[event.node] = entry._replace(accumulated=event.accumulated, walk=self.n_walks)
+                before = entry.before if event.accumulated else None
+                self.entries[event.node] = entry._replace(accumulated=event.accumulated, walk=self.n_walks, before=before)
                 self.now = Now("stored", event.node)
             case BackwardFinished():
                 self.now = Now("finish", event.root)
@@ -179,7 +190,8 @@ class _Pen:
         if event.role == "value":
             self.entries[event.node] = entry._replace(value=seen)
         elif event.role == "gradient":
-            self.entries[event.node] = entry._replace(gradient=seen, walk=self.n_walks)
+            before = entry.stored if entry.walk != self.n_walks else entry.before
+            self.entries[event.node] = entry._replace(gradient=seen, walk=self.n_walks, before=before)
         else:
             self.contributions[event.source, event.argument] = seen
 

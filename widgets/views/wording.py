@@ -101,6 +101,15 @@ def scalar(seen: Seen | None) -> str:
     return "not finite" if seen.n_nonfinite else theme.short(seen.mean)
 
 
+def sum_of_walks(entry: Entry) -> tuple[str, str, str]:
+    """For a leaf whose gradient was added to an earlier one: before, new, and stored now, as single numbers; "" unknown."""
+    stored = entry.stored
+    if not entry.accumulated or stored is None or stored.size != 1 or entry.before is None:
+        return "", "", ""
+    before, total = (theme.short(np.asarray(a).reshape(()).item()) for a in (entry.before, stored))
+    return before, scalar(entry.gradient), total
+
+
 def short(seen: Seen | None) -> str:
     """An array in at most about 24 characters: the number, the entries, or the shape and the norm."""
     if seen is None:
