@@ -6,6 +6,7 @@ from lab.nn.linear import Linear
 from lab.nn.losses import cross_entropy, mse
 from lab.nn.module import Module, parameter
 from lab.nn.sequential import Sequential, mlp
+from lab.nn.structure import Skeleton
 
 __all__ = [
     "INITS",
@@ -14,6 +15,7 @@ __all__ = [
     "ReLU",
     "Sequential",
     "Sigmoid",
+    "Skeleton",
     "Softmax",
     "Tanh",
     "cross_entropy",
