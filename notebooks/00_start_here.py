@@ -39,8 +39,8 @@ lesson.predict("dz/dy", "for the same z", answer=lambda: y.grad.item())
 # %% [markdown]
 # ## The walk backward
 #
-# `z.backward()` starts at z with gradient 1 and goes against the arrows. Press **Step** and watch: which rule runs first?
-# What does each arrow carry? Click a box to see its value, its rule and its line of code.
+# `z.backward()` starts at z with gradient 1 and goes against the arrows. Press **Step** and watch: which rule runs
+# first? What does each arrow carry? Click a box to see its value, its rule and its line of code.
 
 # %%
 x.zero_grad(), y.zero_grad()
@@ -179,8 +179,8 @@ lesson.check(training_loop)
 # %% [markdown]
 # ## The same walk, 4,810 weights
 #
-# Real handwritten digits, 8 x 8 pixels each, and a network of two layers. One training step on 64 of them has a graph, too:
-# the same rules, with arrays in place of numbers.
+# Real handwritten digits, 8 x 8 pixels each, and a network of two layers. One training step on 64 of them has a graph,
+# too: the same rules, with arrays in place of numbers.
 
 # %%
 train, test = lab.data.digits()
@@ -196,8 +196,8 @@ lesson.predict("right digits", "out of 100 new ones, after training", answer=lam
 # %% [markdown]
 # ## Train it, live
 #
-# It trains in the background. **Pause** it, do one **Step**, go on, move the **learning rate**: what happens to loss and
-# gradients? Too far to the right and the loss explodes; a button then brings the last sound state back.
+# It trains in the background. **Pause** it, do one **Step**, go on, move the **learning rate**: what happens to loss
+# and gradients? Too far to the right and the loss explodes; a button then brings the last sound state back.
 
 # %%
 optimizer = lab.optim.SGD(model.parameters(), learning_rate=0.05)

@@ -18,8 +18,10 @@ from lab.teach import Prediction, Progress
 from lab.teach.lesson import find
 from lab.teach.predict import Value
 from widgets.chart import Chart
+from widgets.controls import free_of_blocked_cell
 from widgets.host import ChartHost
 from widgets.plots import gap, lines
+from widgets.spoken import Spoken
 from widgets.twin import svg_of
 
 Plot = Callable[[Prediction], Chart]
@@ -77,7 +79,8 @@ class Lesson(PureLesson):
         return find(self._cards, name).reveal()
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self.summary())
+        cell = "<td style='text-align:left'>{}</td>".format
+        rows = "".join(f"<tr>{''.join(cell(html.escape(text)) for text in row)}</tr>" for row in self.summary())
         where = f"kept in {html.escape(self.progress.path.name)}" if self.progress.path else "kept until the kernel ends"
         note = f"<p>{html.escape(self.progress.notice)}</p>" if self.progress.notice else ""
         return f"<table><caption>Your answers, {where}</caption>{rows}</table>{note}"
@@ -122,7 +125,7 @@ class PredictCard(Card):
         self._error = ""
         self.input = _input(prediction)
         self.button = ipw.Button(description="Commit", tooltip=f"Commit to your prediction of {name}")
-        self.status = ipw.HTML()
+        self.status = Spoken()
         question = ipw.HTML(f"<b>Predict {html.escape(name)}</b> {html.escape(prediction.question)}")
         super().__init__()
         self.children = (question, ipw.HBox([self.input, self.button]), self.status, self._hide_twin())
@@ -177,7 +180,9 @@ class PredictCard(Card):
         locked = self.prediction.outcome is not None
         self.input.disabled = self.button.disabled = locked
         mark = "\u2717" if self._error else "\u2713" if self.prediction.guess is not None else "\u2026"
-        self.status.value = f"<span role='status'>{mark} {html.escape(self._state())}</span>"
+        self.status.text = f"{mark} {self._state()}"
+        for widget in (self.input, self.button):
+            free_of_blocked_cell(widget)
 
 
 class GapCard(Card):
@@ -185,7 +190,7 @@ class GapCard(Card):
 
     def __init__(self, prediction: Prediction, plot: Plot) -> None:
         self.prediction, self._plot = prediction, plot
-        self.words = ipw.HTML()
+        self.words = Spoken()
         self.host = None if prediction.choices else ChartHost(self.chart())
         super().__init__()
         self.children = (self.words, *([self.host] if self.host else []), self._hide_twin())
@@ -210,7 +215,7 @@ class GapCard(Card):
         text = self.text  # reveals, if it can
         right = self.prediction.outcome is not None and self.prediction.outcome.right
         mark = "\u2713" if right else "\u2194" if self.prediction.outcome else "\u2026"
-        self.words.value = f"<span role='status'>{mark} {html.escape(text)}</span>"
+        self.words.text = f"{mark} {text}"
         if self.host is not None:
             self.host.show(self.chart(), text)
 

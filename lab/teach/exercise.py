@@ -97,7 +97,8 @@ def feedback_html(feedback: Feedback) -> str:
     if feedback.passed:
         items = "".join(f"<li>{say(claim)}</li>" for claim in feedback.checked)
         return _box("pass", f"\u2713 {name}: right in {feedback.n_cases} cases", f"Checked:<ul>{items}</ul>{printed}")
-    rows = [f"<p>{say(feedback.problem)}</p>", "<dl style='display:grid;grid-template-columns:max-content 1fr;gap:0 1em'>"]
+    grid = "display:grid;grid-template-columns:max-content 1fr;gap:0 1em"
+    rows = [f"<p>{say(feedback.problem)}</p>", f"<dl style='{grid}'>"]
     rows += [f"<dt>given</dt><dd><code>{say(feedback.given)}</code></dd>"] * bool(feedback.given)
     rows += [f"<dt>expected</dt><dd><code>{say(feedback.expected)}</code></dd>"] * bool(feedback.expected)
     rows += ["</dl>"]
@@ -108,7 +109,8 @@ def feedback_html(feedback: Feedback) -> str:
 
 def _box(kind: str, head: str, body: str) -> str:
     colour = "var(--jp-success-color1, #2e7d32)" if kind == "pass" else "var(--jp-warn-color1, #b34700)"
-    return f"<div role='status' style='border-left:4px solid {colour};padding:2px 12px'><p><b>{head}</b></p>{body}</div>"
+    style = f"border-left:4px solid {colour};padding:2px 12px"
+    return f"<div role='status' style='{style}'><p><b>{head}</b></p>{body}</div>"
 
 
 def call_plainly(function: Function, *arguments: object) -> object:
@@ -189,7 +191,7 @@ class Exercise:
         call = self._shown(case)
         if answer.failure:
             problem, hint = FAILURES.get(answer.failure, ("It raised an error.", ""))
-            message = answer.message.partition("\n")[0]  # the lab's own errors have three lines: the first is the problem
+            message = answer.message.partition("\n")[0]  # of the three lines of our own errors, the problem
             given = f"{call}: {message}" if answer.failure in FAILURES else f"{call}: {answer.failure}: {message}"
             given += f"  in the line  {answer.line}" if answer.line else ""
             return self._failed(problem, given, f"a result: {', '.join(self.results)}", hint, answer.printed)

@@ -104,8 +104,9 @@ def find(predictions: Mapping[str, T], name: str) -> T:
         ArgumentError: there is none.
     """
     if name not in predictions:
+        asked = ", ".join(predictions) or "none"
         raise ArgumentError("no prediction has this name", given=repr(name),
-                            hint=f"run the cell that asks it; asked so far: {', '.join(predictions) or 'none'}")  # fmt: skip
+                            hint=f"run the cell that asks it; asked so far: {asked}")  # fmt: skip
     return predictions[name]
 
 
