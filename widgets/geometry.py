@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from widgets.scene import Edge, Node
@@ -130,7 +131,7 @@ def _smooth(points: Sequence[Point]) -> str:
     path = f"M{_point(points[0])}"
     if len(points) == 2:
         return f"{path}L{_point(points[1])}"
-    for i, (p, q) in enumerate(zip(points, points[1:], strict=False)):
+    for i, (p, q) in enumerate(pairwise(points)):
         before, after = points[max(i - 1, 0)], points[min(i + 2, len(points) - 1)]
         c1 = p[0] + (q[0] - before[0]) / 6, p[1] + (q[1] - before[1]) / 6
         c2 = q[0] - (after[0] - p[0]) / 6, q[1] - (after[1] - p[1]) / 6
@@ -139,10 +140,10 @@ def _smooth(points: Sequence[Point]) -> str:
 
 
 def _halfway(points: Sequence[Point]) -> Point:
-    lengths = [math.hypot(q[0] - p[0], q[1] - p[1]) for p, q in zip(points, points[1:], strict=False)]
+    lengths = [math.hypot(q[0] - p[0], q[1] - p[1]) for p, q in pairwise(points)]
     rest = sum(lengths) / 2
     for p, q, length in zip(points, points[1:], lengths, strict=False):
-        if 0 < length and rest <= length:
+        if length > 0 and rest <= length:
             place = _towards(p, q, rest)
             return rounded(place[0]), rounded(place[1])
         rest -= length

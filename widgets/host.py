@@ -1,7 +1,7 @@
 """The live side of a picture: a widget that holds what the browser shows and sends it only what changed.
 
-The whole picture travels once, when the widget opens (so it appears even while its cell blocks); after that come numbered
-patches. A gap in the numbers makes the browser ask for the whole; a reloaded page gets the current one.
+The whole picture travels once, when the widget opens (so it appears even while its cell blocks); after that come
+numbered patches. A gap in the numbers makes the browser ask for the whole; a reloaded page gets the current one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SelectCallback = Callable[[str], object]
 PointCallback = Callable[[int, int], object]
 
 
-class Host(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base class is untyped
+class Host(anywidget.AnyWidget):
     """What SceneHost and ChartHost share: the picture that was sent, the one that is wanted, and the numbers between.
 
     Args:
@@ -117,7 +117,7 @@ class Host(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base class
         if isinstance(content.get("ack"), int):
             self._acked = max(self._acked, min(content["ack"], self._number))
             self._pacer.acknowledged()
-        if content.get("resync"):
+        if "resync" in content:
             self._whole = True
             self._pacer.request(self)
         if isinstance(content.get("select"), str):

@@ -1,4 +1,4 @@
-"""The JavaScript that all pictures share: read from `frontend/`, sent to the browser once per kernel, not once per picture.
+"""The JavaScript that all pictures share: read from `frontend/`, sent to the browser once per kernel, not per picture.
 
 plotly.js (4.8 MB) comes from the installed package and travels gzipped, only when the first chart is made.
 """
@@ -57,7 +57,7 @@ def plotly_version() -> str:
     return str(plotly.__version__)
 
 
-class Library(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base class is untyped
+class Library(anywidget.AnyWidget):
     """Holds code and style for the page; it draws nothing itself."""
 
     _esm = "export default {}"
@@ -67,7 +67,7 @@ class Library(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base cl
     version = traitlets.Unicode().tag(sync=True)
 
 
-class PlotlyLibrary(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base class is untyped
+class PlotlyLibrary(anywidget.AnyWidget):
     """Holds plotly.js for the page."""
 
     _esm = "export default {}"
@@ -90,7 +90,7 @@ def _single(kind: type, **traits: object) -> str:
 def library() -> str:
     """Reference to the library widget of this kernel, made at the first call."""
     code, css, table = pictures_code(), style(), theme.table()
-    version = sha256("\0".join((code, css, table)).encode()).hexdigest()[:16]
+    version = sha256(f"{code}\0{css}\0{table}".encode()).hexdigest()[:16]
     return _single(Library, code=code, style=css, table=table, version=version)
 
 

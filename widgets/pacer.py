@@ -1,7 +1,8 @@
-"""One pacer for the whole kernel: decides which picture is sent when, so that all widgets together stay within a budget.
+"""One pacer for the whole kernel: decides which picture is sent when, so that all widgets together stay in a budget.
 
-A flood of messages is dropped silently on its way to the browser, and takes the reply of the running cell with it. So pacing
-is a rule of correctness: at most 30 messages and 300 kB a second, latest picture wins, each host at most 2 pictures ahead.
+A flood of messages is dropped silently on its way to the browser, and takes the reply of the running cell with it. So
+pacing is a rule of correctness: at most 30 messages and 300 kB a second, the latest picture wins, each host at most 2
+pictures ahead.
 """
 
 from __future__ import annotations
@@ -116,8 +117,8 @@ class Pacer:
     def every(self, callback: Callback) -> None:
         """Call `callback` about 15 times a second, less often if it is slow, until it is gone or `forget` is called.
 
-        It is held weakly and called from the pacer's thread in a copy of the caller's context. One that raises is let go,
-        with a notice in the log "widgets.pacer".
+        It is held weakly and called from the pacer's thread in a copy of the caller's context. One that raises is let
+        go, with a notice in the log "widgets.pacer".
         """
         with self._awake:
             self._ticks.append(_Tick(callback))

@@ -123,7 +123,9 @@ def _tree(frame: Frame) -> dict[str, Json]:
 
 def _check(trees: Sequence[dict[str, Json]]) -> None:
     if not trees:
-        raise ViewError("a page needs at least one frame", given="no frames", hint="record something first, then export")
+        raise ViewError(
+            "a page needs at least one frame", given="no frames", hint="record something first, then export"
+        )
     kinds = [[picture["type"] for picture in tree["pictures"]] for tree in trees]
     for i, found in enumerate(kinds):
         if found != kinds[0] or not found:
@@ -157,5 +159,5 @@ def _page_style() -> str:
 def _no_end_tag(code: str) -> str:
     """Code that cannot end the element it stands in."""
     lower = code.lower()
-    assert "</script" not in lower and "</style" not in lower and "<!--" not in lower, "the page's own code would end early"
+    assert not any(end in lower for end in ("</script", "</style", "<!--")), "the page's own code would end early"
     return code

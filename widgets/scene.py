@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 NODE_KINDS: tuple[str, ...] = ("leaf", "op", "constant", "output", "group", "rank")
-"""What a node is: decides its shape (leaf: rounded, op: pill, constant: small plain box, group: stacked, rank: disc)."""
+"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc)."""
 
 NODE_STATES: tuple[str, ...] = ("idle", "new", "active", "done", "waiting", "trouble")
 """What happens to it now: decides outline and mark, never by colour alone."""

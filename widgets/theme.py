@@ -1,7 +1,7 @@
-"""How everything looks: colours, marks and numbers, in one table that Python's SVG, the style sheet, `scene.js` and plotly share.
+"""How everything looks: colours, marks and numbers, in one table that Python's SVG, `scene.js` and plotly share.
 
-Meaning never rests on colour alone: every state has a mark or a line style too, and a test computes the contrast of every
-pair of text and fill in light and dark.
+Meaning never rests on colour alone: every state has a mark or a line style too, and a test computes the contrast of
+every pair of text and fill in light and dark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from typing import Any, Final
 OKABE_ITO: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 """Categories that people with any colour vision can tell apart (Okabe and Ito 2008), strongest on white first."""
 
-CIVIDIS: Final = ("#00224E", "#123570", "#3B496C", "#575D6D", "#707173", "#8A8678", "#A59C74", "#C3B369", "#E1CC55", "#FEE838")
+CIVIDIS: Final = (
+    "#00224E",
+    "#123570",
+    "#3B496C",
+    "#575D6D",
+    "#707173",
+    "#8A8678",
+    "#A59C74",
+    "#C3B369",
+    "#E1CC55",
+    "#FEE838",
+)
 """Magnitude: lightness grows evenly, so it survives a grey print (Nunez, Anderton and Renslow 2018)."""
 
 DIVERGING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -27,21 +38,23 @@ COLOURS: Final[Mapping[str, Mapping[str, str]]] = {
     "light": {
         "surface": "#FFFFFF", "text": "#1B2430", "muted": "#55606E", "line": "#7B8794", "grid": "#E3E7EB",
         "accent": "#0072B2", "forward": "#0072B2", "backward": "#B34700", "done": "#4A5561", "trouble": "#B3261E",
-        "leaf": "#E1F0FA", "op": "#F3F5F7", "constant": "#FFFFFF", "output": "#FFF1CC", "group": "#EEEAF6", "rank": "#DFF3EB",
+        "leaf": "#E1F0FA", "op": "#F3F5F7", "constant": "#FFFFFF", "output": "#FFF1CC", "group": "#EEEAF6",
+        "rank": "#DFF3EB",
     },
     "dark": {
         "surface": "#111418", "text": "#E9EDF1", "muted": "#A7B1BC", "line": "#8490A0", "grid": "#2B323A",
         "accent": "#6CC0F2", "forward": "#6CC0F2", "backward": "#FFA657", "done": "#BAC4CF", "trouble": "#FF8A80",
-        "leaf": "#15364C", "op": "#262C33", "constant": "#171B20", "output": "#463708", "group": "#352E4B", "rank": "#123B30",
+        "leaf": "#15364C", "op": "#262C33", "constant": "#171B20", "output": "#463708", "group": "#352E4B",
+        "rank": "#123B30",
     },
 }  # fmt: skip
-"""Fills are named as the kinds of nodes, the other names say what they are for; `var(--lab-NAME)` in the style sheet."""
+"""Fills are named as the kinds of nodes, other names say what they are for; `var(--lab-NAME)` in the style sheet."""
 
 COLORWAY: Final[Mapping[str, tuple[str, ...]]] = {
     "light": ("#0072B2", "#D55E00", "#009E73", "#B5508A", "#A87300", "#2E86B8", "#5B6570"),
     "dark": ("#6CC0F2", "#FFA657", "#3CCB9F", "#E59CC6", "#F0E442", "#9DB7FF", "#C9D1D9"),
 }
-"""Lines of charts: Okabe-Ito, darkened or lightened where the page would swallow them (3:1 against the surface at least)."""
+"""Lines of charts: Okabe-Ito, darker or lighter where the page would swallow them (at least 3:1 on the surface)."""
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
 """The n-th line of a chart takes the n-th dash, so that lines differ without colour."""
@@ -75,7 +88,11 @@ def short(value: float) -> str:
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, int):
-        return f"{value:,}".replace(",", "\N{THIN SPACE}").replace("-", MINUS) if abs(value) < 10**15 else short(float(value))
+        return (
+            f"{value:,}".replace(",", "\N{THIN SPACE}").replace("-", MINUS)
+            if abs(value) < 10**15
+            else short(float(value))
+        )
     number = float(value)
     if math.isnan(number):
         return "nan"
@@ -174,7 +191,7 @@ def axes(xtitle: str = "", ytitle: str = "", **more: object) -> dict[str, Any]:
 
 
 def css_variables() -> str:
-    """The colour table as CSS: light by default, dark under `[data-lab-theme=dark]`, both below the class `lab-root`."""
+    """The colour table as CSS: light by default, dark under `[data-lab-theme=dark]`, both for the class `lab-root`."""
     block = "".join
     light = block(f"--lab-{name}:{value};" for name, value in COLOURS["light"].items())
     dark = block(f"--lab-{name}:{value};" for name, value in COLOURS["dark"].items())
@@ -184,5 +201,6 @@ def css_variables() -> str:
 def table() -> str:
     """The same tables as JSON, for `scene.js` and `chart.js`."""
     return json.dumps({
-        "colours": COLOURS, "cividis": CIVIDIS, "diverging": DIVERGING, "colorway": COLORWAY, "marks": MARKS, "words": KIND_WORDS,
+        "colours": COLOURS, "cividis": CIVIDIS, "diverging": DIVERGING, "colorway": COLORWAY, "marks": MARKS,
+        "words": KIND_WORDS,
     })  # fmt: skip

@@ -36,7 +36,9 @@ def text_of(text: str) -> str:
 
 def _bad(c: str) -> bool:
     code = ord(c)
-    return (code < 32 and c not in "\t\n\r") or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFFFE, 0xFFFF)
+    return (
+        (code < 32 and c not in "\t\n\r") or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFFFE, 0xFFFF)
+    )
 
 
 def tree_of(picture: Picture) -> dict[str, Json]:
@@ -60,7 +62,9 @@ def _scene(scene: Scene) -> dict[str, Json]:
     for edge in scene.edges:
         for end in (edge.source, edge.target):
             if f"#{end}" not in nodes:
-                raise ViewError("an edge names a node that the scene does not have", given=f"edge {edge.id!r}, node {end!r}")
+                raise ViewError(
+                    "an edge names a node that the scene does not have", given=f"edge {edge.id!r}, node {end!r}"
+                )
     for token in scene.tokens:
         if f"#{token.edge}" not in edges:
             raise ViewError("a token names an edge that the scene does not have", given=repr(token.edge))
@@ -74,7 +78,13 @@ def _scene(scene: Scene) -> dict[str, Json]:
         "nodes": nodes,
         "edges": edges,
         "tokens": [
-            {"edge": f"#{t.edge}", "delay": t.delay, "duration": t.duration, "backward": t.backward, "label": text_of(t.label)}
+            {
+                "edge": f"#{t.edge}",
+                "delay": t.delay,
+                "duration": t.duration,
+                "backward": t.backward,
+                "label": text_of(t.label),
+            }
             for t in scene.tokens
         ],
     }
@@ -84,7 +94,9 @@ def _check_unique(items: Sequence[Node] | Sequence[Edge], found: Mapping[str, ob
     if len(found) != len(items):
         ids = [item.id for item in items]
         twice = next(name for name in ids if ids.count(name) > 1)
-        raise ViewError(f"two {what}s of a scene have the same id", given=repr(twice), hint="ids are unique within a scene")
+        raise ViewError(
+            f"two {what}s of a scene have the same id", given=repr(twice), hint="ids are unique within a scene"
+        )
 
 
 def _node(node: Node) -> dict[str, Json]:
@@ -136,7 +148,11 @@ def plain(value: Any) -> Json:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return _packed(value) if "bdata" in value else {str(k): plain(v) for k, v in value.items() if str(k) not in FORBIDDEN}
+        return (
+            _packed(value)
+            if "bdata" in value
+            else {str(k): plain(v) for k, v in value.items() if str(k) not in FORBIDDEN}
+        )
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, Iterable):
@@ -145,5 +161,5 @@ def plain(value: Any) -> Json:
 
 
 def _packed(array: Mapping[str, Json]) -> dict[str, Json]:
-    """plotly's packed array as it is: its base64 text may be longer than any label."""
+    """Plotly's packed array as it is: its base64 text may be longer than any label."""
     return {key: array[key] for key in ("dtype", "bdata", "shape") if key in array}

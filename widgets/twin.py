@@ -68,16 +68,22 @@ def card(body: str, width: float, height: float, picture: Picture) -> str:
     """The drawing on its background, with title, description and the caption below."""
     lines = _wrapped(picture.caption, width - 2 * MARGIN, 13.0)
     full = height + (len(lines) * 19 + 10 if lines else 0)
-    caption = "".join(
-        label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines)
-    )
+    caption = "".join(label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines))
     title = picture.title or picture.caption or "picture"
     head = tag("title", words(title)) + (tag("desc", words(picture.caption)) if picture.caption else "")
     ground = tag("rect", width=width, height=full, rx=6, fill=INK["surface"])
     return tag(
-        "svg", head + ground + body + caption, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {number(width)} {number(full)}",
-        width=width, height=full, role="img", aria_label=text_of(title)[:300], font_family=FONT, style="max-width:100%;height:auto",
-    )  # fmt: skip
+        "svg",
+        head + ground + body + caption,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(full)}",
+        width=width,
+        height=full,
+        role="img",
+        aria_label=text_of(title)[:300],
+        font_family=FONT,
+        style="max-width:100%;height:auto",
+    )
 
 
 def _wrapped(text: str, width: float, size: float) -> list[str]:
@@ -121,9 +127,14 @@ def _line(edge: Edge, line: str, head: str) -> str:
     colour, lively = _edge_colour(edge), edge.state in ("forward", "backward")
     dash = {"backward": "8 5", "none": "0.5 5"}.get(edge.state)
     path = tag(
-        "path", d=line, fill="none", stroke=colour, stroke_width=edge.width + 0.75 * lively, stroke_dasharray=dash,
+        "path",
+        d=line,
+        fill="none",
+        stroke=colour,
+        stroke_width=edge.width + 0.75 * lively,
+        stroke_dasharray=dash,
         stroke_linecap="butt" if edge.state == "backward" else "round",
-    )  # fmt: skip
+    )
     return path + ("" if edge.state == "none" else tag("path", d=head, fill=colour))
 
 
@@ -138,7 +149,11 @@ def _edge_label(edge: Edge, x: float, y: float) -> str:
 def _outline(node: Node) -> dict[str, Any]:
     colour = {"new": "forward", "active": "forward", "done": "done", "trouble": "trouble"}.get(node.state, "line")
     width = {"active": 2.75, "trouble": 2.75, "done": 1.5}.get(node.state, 1.25)
-    return {"stroke": INK[colour], "stroke_width": width, "stroke_dasharray": "5 4" if node.state == "waiting" else None}
+    return {
+        "stroke": INK[colour],
+        "stroke_width": width,
+        "stroke_dasharray": "5 4" if node.state == "waiting" else None,
+    }
 
 
 def _node(node: Node, scene: Scene) -> str:
@@ -147,12 +162,23 @@ def _node(node: Node, scene: Scene) -> str:
 
     def box(grow: float, dx: float = 0.0, **look: object) -> str:
         rx, ry = (w / 2 + grow, h / 2 + grow) if node.kind == "rank" else (r + grow, None)
-        return tag("rect", x=-w / 2 - grow + dx, y=-h / 2 - grow - dx, width=w + 2 * grow, height=h + 2 * grow, rx=rx, ry=ry, **look)
+        return tag(
+            "rect",
+            x=-w / 2 - grow + dx,
+            y=-h / 2 - grow - dx,
+            width=w + 2 * grow,
+            height=h + 2 * grow,
+            rx=rx,
+            ry=ry,
+            **look,
+        )
 
     toned = node.tone is not None and node.tone == node.tone
     fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(node.kind, INK["op"])
     look = {"fill": fill, **_outline(node)}
-    parts = [tag("title", words(node.aria or ", ".join(filter(None, (node.label, node.sublabel, node.gradient))))) or ""]
+    parts = [
+        tag("title", words(node.aria or ", ".join(filter(None, (node.label, node.sublabel, node.gradient))))) or ""
+    ]
     if node.id == scene.selected:
         parts.append(box(5, fill="none", stroke=INK["accent"], stroke_width=2.25))
     if node.kind == "group":
@@ -160,7 +186,9 @@ def _node(node: Node, scene: Scene) -> str:
     parts.append(box(0, **look))
     if node.kind == "output":
         parts.append(box(-3.5, fill="none", stroke=INK["line"], stroke_width=1))
-    parts.append(_texts(node, ink_on(fill) if toned else None, w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2))
+    parts.append(
+        _texts(node, ink_on(fill) if toned else None, w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2)
+    )
     if node.state in MARKS:
         parts.append(_badge(node))
     return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})")
@@ -175,10 +203,18 @@ def _texts(node: Node, ink: str | None, room: float) -> str:
     ]
     y, parts = -sum(line[-1] for line in lines) / 2, []
     for text, size, bold, colour, high in lines:
-        parts.append(label(
-            clip(text, room, size, bold=bold), 0, y + high / 2, size, fill=ink or INK[colour], text_anchor="middle", dy="0.35em",
-            font_weight=600 if bold else None,
-        ))  # fmt: skip
+        parts.append(
+            label(
+                clip(text, room, size, bold=bold),
+                0,
+                y + high / 2,
+                size,
+                fill=ink or INK[colour],
+                text_anchor="middle",
+                dy="0.35em",
+                font_weight=600 if bold else None,
+            )
+        )
         y += high
     return "".join(parts)
 
@@ -190,7 +226,12 @@ def _badge(node: Node) -> str:
     full = node.state in ("active", "trouble")
     disc = tag("circle", r=7.5, fill=colour if full else INK["surface"], stroke=colour, stroke_width=1.25)
     mark = tag(
-        "path", d=MARKS[node.state], fill=INK["surface"] if node.state == "active" else "none", stroke=INK["surface"] if full else colour,
-        stroke_width=1.75, stroke_linecap="round", stroke_linejoin="round",
-    )  # fmt: skip
+        "path",
+        d=MARKS[node.state],
+        fill=INK["surface"] if node.state == "active" else "none",
+        stroke=INK["surface"] if full else colour,
+        stroke_width=1.75,
+        stroke_linecap="round",
+        stroke_linejoin="round",
+    )
     return tag("g", disc + mark, transform=f"translate({number(x)} {number(y)})")

@@ -9,6 +9,7 @@ import math
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,8 @@ class Axis:
     def ticks(self) -> list[tuple[float, str]]:
         """About five places with their texts."""
         if self.kind == "category":
-            step = max(1, len(self.categories) // 12)
-            return [(self.at(name), name) for name in list(self.categories)[::step]]
+            names = list(self.categories)
+            return [(self.at(name), name) for name in names[:: max(1, len(names) // 12)]]
         scale = (self.stop - self.start) / ((self.high - self.low) or 1.0)
         step = nice((self.high - self.low) / 5)
         if self.kind == "log":
@@ -155,7 +156,9 @@ def _legend(traces: Sequence[tuple[dict[str, Any], str]]) -> str:
         wide = 46 + text_width(name, 12)
         if x + wide > WIDTH:
             break
-        parts.append(tag("path", d=f"M{number(x)} 16H{number(x + 22)}", stroke=colour, stroke_width=2, stroke_dasharray=dash))
+        parts.append(
+            tag("path", d=f"M{number(x)} 16H{number(x + 22)}", stroke=colour, stroke_width=2, stroke_dasharray=dash)
+        )
         parts.append(label(name, x + 28, 16, 12, dy="0.35em"))
         x += wide
     return "".join(parts)
@@ -198,7 +201,7 @@ def _panel(traces: Sequence[tuple[dict[str, Any], str]], layout: dict[str, Any],
 def _edges(places: list[float]) -> list[float]:
     """Boxes reach half a step beyond their centres."""
     known = sorted({p for p in places if math.isfinite(p)})
-    half = min((b - a for a, b in zip(known, known[1:], strict=False)), default=1.0) / 2
+    half = min((b - a for a, b in pairwise(known)), default=1.0) / 2
     return [known[0] - half, known[-1] + half] if known else []
 
 
@@ -210,7 +213,9 @@ def _frame(x: Axis, y: Axis) -> str:
         room = abs(x.stop - x.start) / max(1, len(x.ticks())) + 8
         parts.append(label(clip(text, room, 11), place, bottom + 17, 11, fill=INK["muted"], text_anchor="middle"))
     for place, text in y.ticks():
-        parts.append(tag("path", d=f"M{number(left)} {number(place)}H{number(max(x.start, x.stop))}", stroke=INK["grid"]))
+        parts.append(
+            tag("path", d=f"M{number(left)} {number(place)}H{number(max(x.start, x.stop))}", stroke=INK["grid"])
+        )
         parts.append(label(clip(text, 44, 11), left - 7, place, 11, fill=INK["muted"], text_anchor="end", dy="0.35em"))
     frame = f"M{number(left)} {number(min(y.start, y.stop))}V{number(bottom)}H{number(max(x.start, x.stop))}"
     parts.append(tag("path", d=frame, fill="none", stroke=INK["line"]))
@@ -224,7 +229,7 @@ def _frame(x: Axis, y: Axis) -> str:
 
 
 def _columns(trace: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    """x and y of a trace; those of a histogram are its bins' centres and counts."""
+    """X and y of a trace; those of a histogram are its bins' centres and counts."""
     kind = trace.get("type", "scatter")
     x, y = values(trace.get("x")), values(trace.get("y"))
     if kind == "histogram":
@@ -277,7 +282,9 @@ def _scatter(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour
         parts.append(tag("path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash,
                          stroke_linejoin="round"))  # fmt: skip
     if "markers" in mode:
-        parts += [tag("circle", cx=a, cy=b, r=3, fill=colour) for a, b in places if not (math.isnan(a) or math.isnan(b))]
+        parts += [
+            tag("circle", cx=a, cy=b, r=3, fill=colour) for a, b in places if not (math.isnan(a) or math.isnan(b))
+        ]
     return "".join(parts)
 
 
@@ -287,7 +294,7 @@ def _bars(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour: s
     keys, sizes = (columns[1], columns[0]) if flat else columns
     bases = values(trace.get("base")) or [0.0] * len(keys)
     known = sorted({along.number(k) for k in keys if not math.isnan(along.number(k))})
-    step = min((b - a for a, b in zip(known, known[1:], strict=False)), default=1.0)
+    step = min((b - a for a, b in pairwise(known)), default=1.0)
     pixels = abs(along.stop - along.start) / ((along.high - along.low) or 1.0)
     thick = max(1.0, step * pixels * (0.98 if trace.get("type") == "histogram" else 0.8))
     floor = across.start if across.kind == "log" else across.at(0.0)

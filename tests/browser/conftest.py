@@ -1,4 +1,6 @@
-"""One JupyterLab server and one Chromium for all browser tests; screenshots go to $LAB_SHOTS, or to a temporary folder."""
+"""One JupyterLab server and one Chromium for all browser tests; screenshots go to $LAB_SHOTS, or to a temporary
+folder.
+"""
 
 from __future__ import annotations
 

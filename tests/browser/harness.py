@@ -1,4 +1,4 @@
-"""A real JupyterLab in a real Chromium: a server on 127.0.0.1 with folders of its own, and one notebook open in one page.
+"""A real JupyterLab in a real Chromium: a server on 127.0.0.1 with folders of its own, one notebook open in one page.
 
 Everything waits for a state, nothing for a time. Rate limits stay on, as users have them.
 """
@@ -16,7 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import nbformat
 from playwright.sync_api import Browser, Page, Playwright, WebSocket
@@ -43,7 +43,7 @@ class LabServer:
     def __init__(self, root: Path, environment: dict[str, str] | None = None) -> None:
         self.root, self.extra, self.token = root, environment or {}, "browser-test"
 
-    def __enter__(self) -> LabServer:
+    def __enter__(self) -> Self:
         self.home = Path(tempfile.mkdtemp(prefix="lab-browser-"))
         folders = {
             "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime",
@@ -63,7 +63,8 @@ class LabServer:
         command = [
             sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={self.port}",
             "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}", "--expose-app-in-browser",
-            "--allow-root", f"--ServerApp.root_dir={self.root}", "--LabApp.news_url=", "--LabApp.extension_manager=readonly",
+            "--allow-root", f"--ServerApp.root_dir={self.root}", "--LabApp.news_url=",
+            "--LabApp.extension_manager=readonly",
         ]  # fmt: skip
         self.log = (self.home / "lab.log").open("w")
         self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=subprocess.STDOUT)
@@ -91,7 +92,11 @@ class LabServer:
         """Every cell rendered, no news, no notifications, nothing saved behind the test's back."""
         values: dict[str, dict[str, Any]] = {
             "notebook-extension/tracker": {"windowingMode": "none", "recordTiming": False},
-            "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True},
+            "apputils-extension/notification": {
+                "fetchNews": "false",
+                "checkForUpdates": False,
+                "doNotDisturbMode": True,
+            },
             "docmanager-extension/plugin": {"autosave": False},
         }
         for name, value in values.items():
@@ -183,11 +188,20 @@ class LabPage:
             raise AssertionError(f"the kernel says:\n{result[1]}")
         return str(result[0]).strip()
 
+    def until(self, code: str, expected: str) -> None:
+        """Ask the kernel until it prints what is expected; each question is a round trip, so nothing spins."""
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while (answer := self.kernel(code)) != expected:
+            assert time.monotonic() < deadline, f"{code} prints {answer!r}, not {expected!r}"
+
     def cell_errors(self) -> list[str]:
         """Errors in the outputs of cells."""
         found: list[str] = self.page.evaluate(
-            """() => window.jupyterapp.shell.currentWidget.content.widgets.filter(c => c.model.type === "code").flatMap(c =>
-                 c.model.outputs.toJSON().filter(o => o.output_type === "error").map(o => `${o.ename}: ${o.evalue}`))"""
+            """() => window.jupyterapp.shell.currentWidget.content.widgets
+                 .filter(cell => cell.model.type === "code")
+                 .flatMap(cell => cell.model.outputs.toJSON())
+                 .filter(output => output.output_type === "error")
+                 .map(output => `${output.ename}: ${output.evalue}`)"""
         )
         return found
 

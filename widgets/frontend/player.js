@@ -37,10 +37,10 @@ export async function play(colours, css) {
   };
   const PLAY = "M-4 -7L7 0L-4 7Z";
   const PAUSE = "M-6 -7H-2V7H-6ZM2 -7H6V7H2Z";
-  const start = button("first frame", "M-7 -6V6M6 -6L-3 0L6 6Z", () => go(0));
-  const back = button("step back", "M5 -6L-4 0L5 6Z", () => go(at - 1));
+  const start = button("first frame", "M-8 -5V5M0 -5L-6 0L0 5ZM8 -5L2 0L8 5Z", () => go(0));
+  const back = button("step back", "M-5 -6V6M6 -6L-2 0L6 6Z", () => go(at - 1));
   const toggle = button("play", PLAY, () => (timer ? pause() : run()));
-  const step = button("step", "M-5 -6L4 0L-5 6Z", () => go(at + 1));
+  const step = button("step", "M5 -6V6M-6 -6L2 0L-6 6Z", () => go(at + 1));
   const night = button("switch between light and dark", "M2 -7A7 7 0 1 0 7 2A5.5 5.5 0 0 1 2 -7Z", () => {
     document.documentElement.dataset.labTheme = themeMode() === "dark" ? "light" : "dark";
   });
