@@ -56,7 +56,7 @@ def fit(
         >>> from lab.data import digits
         >>> from lab.nn import mlp
         >>> train, test = digits()
-        >>> run = fit(mlp(64, 32, 10, rng=0), train, validation=test, epochs=2)
+        >>> run = fit(mlp(64, 32, 10, rng=0), train, validation=test, epochs=5)
         >>> run.wait().accuracy > 0.5
         True
     """

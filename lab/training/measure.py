@@ -27,7 +27,8 @@ def measured(step: int, name: str, role: str, array: npt.NDArray[Any]) -> Parame
         return ParameterMeasured(step, name, role, entries.size, np.nan, np.nan, np.nan, n_nonfinite, (), ())
     low, high = float(finite.min()), float(finite.max())
     edges, counts = _histogram(finite, low, high)
-    norm = float(np.linalg.norm(finite))
+    largest = max(-low, high) or 1.0
+    norm = largest * float(np.linalg.norm(finite / largest))  # squares of large numbers would overflow
     return ParameterMeasured(step, name, role, entries.size, norm, low, high, n_nonfinite, edges, counts)
 
 

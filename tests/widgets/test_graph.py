@@ -10,7 +10,7 @@ import pytest
 import lab
 from lab.events import OpRecorded, fields_of
 from tests.widgets.golden import FORWARD, leaf, op, product_plus_x, recorded, rule, stored, walk
-from widgets.views.graph import GraphView
+from widgets.views.graph import MOST_TONE, GraphView
 from widgets.views.inspector import inspected
 from widgets.views.tape import Tape
 
@@ -85,8 +85,24 @@ def test_the_sign_of_a_gradient_is_in_its_colour_and_in_its_text():
     rec = recorded([*leaf(1, "x", 2.0), *leaf(2, "y", 2.0), *op(3, "subtract", (1, 2), 0.0), *stored(2, -1.0), *stored(1, 1.0)])
     scene = GraphView(rec).picture_at(len(rec))
     assert scene.palette == "diverging"
-    assert (node(scene, "1").tone, node(scene, "1").gradient) == (1.0, "grad +1.0")
-    assert (node(scene, "2").tone, node(scene, "2").gradient) == (-1.0, "grad −1.0")
+    assert (node(scene, "1").tone, node(scene, "1").gradient) == (MOST_TONE, "grad +1.0")
+    assert (node(scene, "2").tone, node(scene, "2").gradient) == (-MOST_TONE, "grad −1.0")
+
+
+def test_a_colour_means_the_same_at_every_stop():
+    view = GraphView(product_plus_x())
+    assert node(at_stop(view, 2), "4").tone == node(at_stop(view, -1), "4").tone == MOST_TONE / 4
+
+
+def test_the_main_line_of_a_chain_is_straight_and_constants_stand_aside():
+    x = lab.tensor(3.0, requires_grad=True, name="x")
+    with lab.record() as rec:
+        y = 2 * x**2 + 1
+        y.backward()
+    scene = GraphView(rec).picture_at(len(rec))
+    line = [n.y for n in scene.nodes if n.kind != "constant"]
+    assert max(line) - min(line) < 0.5
+    assert all(abs(n.y - line[0]) > 30 for n in scene.nodes if n.kind == "constant")
 
 
 def test_an_operand_that_is_not_tracked_is_a_small_constant_with_its_text():
@@ -254,7 +270,7 @@ def test_names_of_learners_are_escaped_and_clipped():
     name = "</script><b>" + "x" * 10_000
     rec = recorded([*leaf(1, name, 1.0), *op(2, "exp", (1,), 2.0)])
     view = GraphView(rec)
-    assert len(node(view.picture_at(len(rec)), "1").label) <= 26
+    assert len(node(view.picture_at(len(rec)), "1").label) <= 30
     assert "<b>" not in inspected(view.state_at(len(rec)), "1", rec).replace("<b>value", "").replace("<b>gradient", "")
 
 

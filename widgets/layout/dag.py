@@ -7,7 +7,7 @@ not; ranks, places and bends are computed here in both cases, so that losing the
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from lab.errors import ViewError
@@ -19,8 +19,8 @@ MAX_NODES = 500
 """More boxes than this nobody reads, and the layout would keep a live picture waiting: callers group or cut first."""
 SWEEPS = 8
 """Passes over the layers, for the order and again for the places; both have settled before that on graphs of 500 nodes."""
-LOOSE = 0.05
-"""Weight of a node with a single link."""
+LOOSE, LIGHT = 0.02, 1e-5
+"""Weights of a node with a single link, and of one that the caller calls light: they follow and do not pull."""
 
 
 class Placement(NamedTuple):
@@ -39,8 +39,9 @@ def layered(
     edges: Sequence[tuple[int, int]],
     *,
     direction: str = "right",
-    layer_gap: float = 64.0,
+    layer_gap: float = 84.0,
     node_gap: float = 22.0,
+    light: Collection[int] = (),
     fast: bool = True,
 ) -> Placement:
     """Place boxes of the given sizes so that every edge runs in `direction`, no boxes overlap and few edges cross.
@@ -53,6 +54,7 @@ def layered(
         direction: "right" or "down".
         layer_gap: free space between layers, where the edges run.
         node_gap: free space between neighbours in a layer.
+        light: nodes that go along with their neighbours, such as constants.
         fast: order the layers with fast-sugiyama when it is installed.
 
     Raises:
@@ -60,7 +62,7 @@ def layered(
 
     Example:
         >>> layered([(40, 20), (40, 20)], [(0, 1)]).centres
-        ((20.0, 10.0), (124.0, 10.0))
+        ((20.0, 10.0), (144.0, 10.0))
     """
     if len(sizes) > MAX_NODES:
         raise ViewError(f"a picture shows at most {MAX_NODES} nodes", given=f"{len(sizes)} nodes", hint="group them first")
@@ -76,7 +78,7 @@ def layered(
     parts, alone = components(len(boxes), edges)
     for part in parts:
         own = [i for i, (s, _) in enumerate(edges) if s in part]
-        wide, tall = _place(part, own, boxes, edges, rank, (layer_gap, node_gap), (0.0, top), fast, centres, bends)
+        wide, tall = _place(part, own, boxes, edges, rank, (layer_gap, node_gap), (0.0, top), frozenset(light), fast, centres, bends)
         width, top = max(width, wide), top + tall + 2 * node_gap
     wide, tall = _rows(alone, boxes, node_gap, max(width, 640.0), top, centres)
     width, height = max(width, wide), max(0.0, top + tall - (0 if alone else 2 * node_gap))
@@ -183,6 +185,7 @@ def _place(
     rank: list[int],
     gaps: tuple[float, float],
     origin: Point,
+    light: frozenset[int],
     fast: bool,
     centres: list[Point],
     bends: list[tuple[Point, ...]],
@@ -191,7 +194,7 @@ def _place(
     g = _proper(part, own, edges, rank, len(boxes))
     order_layers(g, fast=fast)
     half = {i: boxes[i][1] / 2 if i < g.n_nodes else 2.0 for layer in g.layers for i in layer}
-    y = _heights(g, half, gaps[1])
+    y = _heights(g, half, gaps[1], light)
     low = min(y[i] - half[i] for i in y)
     x, left = {}, origin[0]
     for layer in g.layers:
@@ -263,11 +266,11 @@ def _sugiyama_order(g: _Layers) -> bool:
     return True
 
 
-def _heights(g: _Layers, half: dict[int, float], gap: float) -> dict[int, float]:
+def _heights(g: _Layers, half: dict[int, float], gap: float, light: frozenset[int]) -> dict[int, float]:
     """Places across the layers: each node as near to the mean of its neighbours as order and sizes allow.
 
     Every layer is an isotonic regression (pool adjacent violators). Dummies weigh more, which keeps long edges straight;
-    nodes with one link, such as constants, weigh little: they go along with their neighbour and do not bend the main line.
+    nodes with one link weigh little: they go along with their neighbour and do not bend the main line.
     """
     y: dict[int, float] = {}
     for layer in g.layers:
@@ -279,16 +282,19 @@ def _heights(g: _Layers, half: dict[int, float], gap: float) -> dict[int, float]
         for i in layer:
             y[i] -= middle
     n = len(g.layers)
-    loose = {i for i in y if i < g.n_nodes and len(g.above.get(i, ())) + len(g.below.get(i, ())) == 1}
+    mass = {i: LIGHT if i in light else 1.0 for i in y}
+    for i in y:
+        if i < g.n_nodes and i not in light and len(g.above.get(i, ())) + len(g.below.get(i, ())) == 1:
+            mass[i] = LOOSE
     for sweep in range(SWEEPS):
         for k in range(n) if sweep % 2 == 0 else range(n - 1, -1, -1):
             layer = g.layers[k]
             sides = (g.above, g.below) if sweep >= SWEEPS // 2 else ((g.above,) if sweep % 2 == 0 else (g.below,))
             wanted = []
             for i in layer:
-                near = [(y[j], LOOSE if j in loose else 1.0) for side in sides for j in side.get(i, ())]
+                near = [(y[j], mass[j]) for side in sides for j in side.get(i, ())]
                 wanted.append(sum(at * w for at, w in near) / sum(w for _, w in near) if near else y[i])
-            weight = [4.0 if i >= g.n_nodes else LOOSE if i in loose else 1.0 for i in layer]
+            weight = [4.0 if i >= g.n_nodes else mass[i] for i in layer]
             for i, at in zip(layer, _spaced(wanted, weight, [half[i] for i in layer], gap), strict=True):
                 y[i] = at
     return y

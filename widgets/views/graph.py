@@ -30,6 +30,10 @@ CHARACTER = 7.6
 """Width of a character of a label in pixels, on the generous side."""
 
 
+MOST_TONE = 0.75
+"""The ends of the palette are so dark that every large gradient would look alike."""
+
+
 class Plan(NamedTuple):
     """Where everything stands: what does not change while a recording is played."""
 
@@ -39,6 +43,8 @@ class Plan(NamedTuple):
     bends: Mapping[str, tuple[tuple[float, float], ...]]
     outputs: frozenset[int]
     """Results that no operation used."""
+    largest: float
+    """Of all gradients with a sign, so that a colour means the same at every stop."""
 
 
 class GraphView(View[Tape]):
@@ -102,7 +108,7 @@ class GraphView(View[Tape]):
 
     def picture(self, state: Tape) -> Scene:
         plan = self.plan(state)
-        tones = _tones(state)
+        tones = _tones(state, plan.largest)
         nodes = [_node(e, state, plan, tones) for e in state.entries.values()]
         edges: list[Edge] = []
         for entry in state.entries.values():
@@ -137,7 +143,8 @@ class GraphView(View[Tape]):
         key = (tuple(ids), tuple(sizes))
         if self._plan is None or self._plan[0] != key:
             self._plan = key, _planned(ids, sizes, edges, called, final, self.direction)
-        return self._plan[1]
+        largest = max((abs(v) for v in _signed(final).values()), default=0.0)
+        return self._plan[1]._replace(called=called, largest=largest)
 
     def _end_state(self, state: Tape) -> Tape:
         n = len(self.recording)
@@ -227,7 +234,7 @@ def _gradient_line(entry: Entry) -> str:
     before, new, total = wording.sum_of_walks(entry)
     if total:
         return f"grad {before} + {new} = {total}"
-    text = wording.short(entry.gradient) or "done"
+    text = wording.short(entry.gradient).removeprefix(f"{wording.shape(entry.shape)} ") or "done"
     if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
         text = f"+{text}"  # the sign says what the colour says
     return f"grad {'added: ' if entry.accumulated else ''}{text}"
@@ -254,22 +261,28 @@ def _planned(
     ids, sizes = ids[:MAX_NODES], sizes[:MAX_NODES]  # constants may exceed what the operations left room for
     index = {name: k for k, name in enumerate(ids)}
     edges = [e for e in edges if e[1] in index and e[2] in index]
-    placed: Placement = layered(sizes, [(index[s], index[t]) for _, s, t in edges], direction=direction)
+    constants = [k for k, name in enumerate(ids) if name.startswith("c")]
+    pairs = [(index[s], index[t]) for _, s, t in edges]
+    placed: Placement = layered(sizes, pairs, direction=direction, light=constants)
     boxes = {name: (*placed.centres[k], *sizes[k]) for name, k in index.items()}
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
     used = {p for entry in final.entries.values() for p in entry.parents}
-    return Plan(called, boxes, bends, frozenset(n for n, e in final.entries.items() if e.op and n not in used))
+    return Plan(called, boxes, bends, frozenset(n for n, e in final.entries.items() if e.op and n not in used), 0.0)
 
 
-def _tones(state: Tape) -> dict[int, float]:
-    """Signed magnitude in -1..1 of each gradient that has a sign (all entries of one), against the largest on the picture."""
-    signed = {
+def _signed(state: Tape) -> dict[int, float]:
+    """The mean of each gradient that has a sign, that is, whose entries do not differ in it."""
+    return {
         n: e.gradient.mean
         for n, e in state.entries.items()
         if e.has_gradient and e.gradient is not None and (e.gradient.minimum >= 0 or e.gradient.maximum <= 0)
     }
-    top = max((abs(v) for v in signed.values() if math.isfinite(v)), default=0.0)
-    return {n: v / top for n, v in signed.items() if math.isfinite(v)} if top else dict.fromkeys(signed, 0.0)
+
+
+def _tones(state: Tape, largest: float) -> dict[int, float]:
+    """Signed magnitude in -MOST_TONE..MOST_TONE of each gradient with a sign, against the largest of the recording."""
+    scale = MOST_TONE / largest if largest else 0.0
+    return {n: max(-MOST_TONE, min(MOST_TONE, v * scale)) for n, v in _signed(state).items()}
 
 
 def _node(entry: Entry, state: Tape, plan: Plan, tones: Mapping[int, float]) -> Node:
@@ -301,9 +314,8 @@ def _owed(node: int, state: Tape) -> bool:
 
 def _constants(entry: Entry, plan: Plan) -> list[Node]:
     """The operands that are not tracked, as small boxes with their text."""
-    texts = wording.operands(entry, plan.called)
     made = []
-    for i, text in enumerate(texts):
+    for i, text in enumerate(wording.operands(entry, plan.called)):
         name = f"c{entry.node}.{i}"
         if name in plan.nodes:
             made.append(Node(name, *plan.nodes[name], wording.clipped(text), kind="constant", aria=f"constant {text}"))
@@ -348,7 +360,7 @@ def _legend(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]
     """Words for the marks that are on the picture, and for no others."""
     words = {
         "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked", "new": "just computed",
-        "active": "here now", "done": "gradient complete", "waiting": "more gradient to come", "trouble": "nan or infinity",
+        "active": "here now", "done": "gradient complete", "waiting": "gradient arriving", "trouble": "nan or infinity",
         "forward": "value", "backward": "gradient", "none": "no gradient wanted",
     }  # fmt: skip
     there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"}

@@ -49,9 +49,15 @@ def names(entries: Mapping[int, Entry]) -> dict[int, str]:
 
 
 def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
-    """The operands of an operation by name; those that are not tracked by their text."""
+    """The operands of an operation by name; those that are not tracked by their number, or by their shape in brackets."""
     texts = entry.constants or ("",) * len(entry.parents)
-    return [called.get(p, text or ("·" if p >= 0 else "const")) for p, text in zip(entry.parents, texts, strict=False)]
+    return [called.get(p, _constant(text) or ("·" if p >= 0 else "const")) for p, text in zip(entry.parents, texts, strict=False)]
+
+
+def _constant(text: str) -> str:
+    """The event's "(8, 4) float32" as "[8×4]"; other texts as they are."""
+    found = re.match(r"\(([\d, ]*)\) ", text)
+    return f"[{'×'.join(found.group(1).replace(' ', '').split(','))}]" if found else text
 
 
 def expression(entry: Entry, called: Mapping[int, str]) -> str:
@@ -134,7 +140,7 @@ def shape(axes: tuple[int, ...]) -> str:
     return "×".join(map(str, axes)) or "scalar"
 
 
-def clipped(text: str, most: int = 26) -> str:
+def clipped(text: str, most: int = 30) -> str:
     """The text, cut with an ellipsis where it is longer; on one line, without what is invisible.
 
     Example:
