@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # ruff: noqa: TID253 - this file is imported when the first kernel is called, and by nobody else
@@ -44,7 +44,17 @@ _as_float = _instruction("bitcast", types.int32, types.float32, ir.FloatType())
 _as_bits = _instruction("bitcast", types.float32, types.int32, ir.IntType(32))
 
 
-def _teach() -> None:
+_taught: set[Callable[..., Any]] = set()
+
+
+def teach(helpers: Mapping[Callable[..., Any], frozenset[str]]) -> None:
+    """Let numba compile these functions where a kernel calls them, each with its own flags."""
+    for function in set(helpers) - _taught:
+        register_jitable(fastmath=set(helpers[function]))(function)
+        _taught.add(function)
+
+
+def _teach_scalars() -> None:
     """Tell numba what the functions of `scalars` mean inside a kernel."""
 
     def by_type(function: Callable[..., Any], single: Callable[..., Any], double: Callable[..., Any]) -> None:
@@ -63,13 +73,12 @@ def _teach() -> None:
     overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
     overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
     overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
-    for helper in scalars.INLINED:
-        register_jitable(fastmath=CONTRACT)(helper)
+    teach({function: frozenset(CONTRACT) for function in scalars.INLINED})
     for function, (single, double) in scalars.BY_TYPE.items():
         by_type(function, single, double)
 
 
-_teach()
+_teach_scalars()
 
 
 class DiskCache(_Cache):
@@ -131,7 +140,11 @@ def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: f
 
 
 def compile_for(made: Any, arguments: tuple[Argument, ...], dtype: str) -> str:
-    """Compile `made` for arguments whose "T" is `dtype`, and for nothing else: "compiled", or "loaded" from the cache."""
+    """Compile `made` for arguments whose "T" is `dtype`, and for nothing else.
+
+    Returns:
+        "compiled", or "loaded" when it came from the cache.
+    """
     hits = made._cache.hits
     made.disable_compile(False)
     try:

@@ -19,8 +19,7 @@ from lab.errors import KernelError
 from lab.kernels.formula import FUNCTIONS, Formula
 
 LAYOUTS: tuple[str, ...] = ("full", "single", "row", "column")
-"""How an input lies along the result: entry by entry, one number, one number per column, or one per row (of the last
-axes)."""
+"""How an input lies along the result: entry by entry, one number, one number per column, or one number per row."""
 
 DTYPES: tuple[str, ...] = ("float32", "float64", "bool")
 """What a chain can hold; other dtypes stay with NumPy."""
@@ -106,12 +105,12 @@ def _number(value: float) -> _Value:
     return _Value(repr(value), None, value)
 
 
-_SAFE = {*FUNCTIONS, "absolute", "f4", "f8", "k", "row", "column", "range", "fused", "n_rows", "n_columns"}
+_TAKEN = {*FUNCTIONS, "absolute", "f4", "f8", "k", "row", "column", "bool", "range", "fused", "n_rows", "n_columns"}
 
 
 def local(name: str) -> str:
-    """The name of a chain's value in the source: itself, or with "_" where it would hide something (injective)."""
-    return name + "_" if name in _SAFE or name.endswith("_") or name.startswith(("in_", "out_", "one_")) else name
+    """The name of a chain's value in the source: itself, or with "v_" in front where it would hide something."""
+    return f"v_{name}" if name in _TAKEN or name.startswith(("in_", "out_", "v_")) else name
 
 
 def source_of(chain: Chain) -> str:

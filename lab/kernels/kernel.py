@@ -19,11 +19,18 @@ from lab.errors import KernelError
 from lab.kernels.arguments import FLOATS, Argument, arguments_of, dtype_of, prepared
 
 F = TypeVar("F", bound=Callable[..., Any])
-FASTMATH = frozenset({"contract", "reassoc", "nsz", "arcp"})
-"""What LLVM may do with sums and products. Not `nnan` and `ninf`: nan and inf must survive to be shown."""
+FASTMATH = frozenset({"contract"})
+"""What LLVM may do in a kernel: fuse a product with a sum. `nnan` and `ninf` never, since nan and inf must survive to be
+shown; `reassoc` only in a `helper` that sums, because it makes (log(s) - x) + top of log(s) - (x - top), and with large
+logits all digits are gone (test_softmax_cross_entropy_keeps_its_digits_for_large_logits)."""
+SUMMING = frozenset({"contract", "reassoc", "nsz"})
+"""For helpers that sum a block: the order of a sum is free, so that it runs in many lanes."""
 
 KERNELS: dict[str, Kernel] = {}
 """Every kernel by name: what `warm` compiles and what the tests run against its twin."""
+
+HELPERS: dict[Callable[..., Any], frozenset[str]] = {}
+"""Functions that kernels call, with what LLVM may do inside them."""
 
 _lock = threading.RLock()
 
@@ -81,6 +88,7 @@ class Kernel:
         with _lock:
             if dtype not in self.compiled:
                 if self._dispatcher is None:
+                    backend.teach(HELPERS)
                     self._dispatcher = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
                 self.compiled[dtype] = backend.compile_for(self._dispatcher, self.arguments, dtype)
                 self._rebind(self._dispatcher)
@@ -91,6 +99,24 @@ class Kernel:
         ready = [prepared(self.name, a, v, dtype) for a, v in zip(self.arguments, values, strict=True)]
         self.compile(dtype)
         return (self._dispatcher or self.twin)(*ready)
+
+
+def helper(*, fastmath: frozenset[str] = FASTMATH) -> Callable[[F], F]:
+    """Let kernels call the decorated function; it stays a plain Python function.
+
+    Example:
+        >>> @helper()
+        ... def squared(x):
+        ...     return x * x
+        >>> HELPERS.pop(squared)
+        frozenset({'contract'})
+    """
+
+    def decorate(function: F) -> F:
+        HELPERS[function] = fastmath
+        return function
+
+    return decorate
 
 
 _TEMPLATE = """
@@ -125,7 +151,7 @@ def kernel(
     Args:
         twin: the same function in NumPy, with the same arguments.
         sample: draws arguments for the tests.
-        fastmath: see FASTMATH; frozenset() keeps every operation as written.
+        fastmath: frozenset() keeps every operation as written.
         ulps: agreement with the twin.
 
     Raises:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.errors import ShapeError
 from lab.kernels.arguments import Labels, Matrix, OutMatrix, OutVector, Vector
-from lab.kernels.kernel import kernel
+from lab.kernels.kernel import SUMMING, helper, kernel
 from lab.kernels.scalars import exp, log
 
 BLOCK = 4096
@@ -65,6 +66,15 @@ def _backward_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[A
     return logits, labels, largest, sums, rng.standard_normal(size).astype(dtype), np.zeros_like(logits)
 
 
+@helper(fastmath=SUMMING)
+def sum_of_exp(row: NDArray[Any], top: Any, start: int, stop: int) -> Any:
+    """Sum of exp(entry - top) over row[start:stop], in the dtype of the row."""
+    part = row.dtype.type(0)
+    for j in range(start, stop):
+        part += exp(row[j] - top)
+    return part
+
+
 @kernel(twin=forward_twin, sample=_forward_sample)
 def softmax_cross_entropy(
     logits: Matrix, labels: Labels, losses: OutVector, largest: OutVector, sums: OutVector
@@ -85,6 +95,8 @@ def softmax_cross_entropy(
         True
     """
     n, c = logits.shape
+    if labels.size != n or losses.size != n or largest.size != n or sums.size != n:
+        raise ShapeError("softmax_cross_entropy needs one label, loss, largest and sum for each row of logits")
     for row in range(n):
         label = labels[row]
         if label < 0 or label >= c:
@@ -94,10 +106,7 @@ def softmax_cross_entropy(
             top = max(top, logits[row, j])
         total = 0.0
         for start in range(0, c, BLOCK):
-            part = top * 0
-            for j in range(start, min(start + BLOCK, c)):
-                part += exp(logits[row, j] - top)
-            total += part
+            total += sum_of_exp(logits[row], top, start, min(start + BLOCK, c))
         largest[row] = top
         sums[row] = total
         losses[row] = log(sums[row]) - (logits[row, label] - top)
@@ -122,10 +131,12 @@ def softmax_cross_entropy_gradient(
         array([[ 0.5, -0.5]])
     """
     n, c = logits.shape
+    if labels.size != n or largest.size != n or sums.size != n or ct.size != n or out.shape != logits.shape:
+        raise ShapeError("softmax_cross_entropy_gradient needs one label, largest, sum and ct for each row of logits")
     for row in range(n):
         top = largest[row]
-        times = ct[row] / sums[row]
         for j in range(c):
-            out[row, j] = exp(logits[row, j] - top) * times
+            out[row, j] = exp(logits[row, j] - top) / sums[row] * ct[row]
         label = labels[row]
-        out[row, label] = (exp(logits[row, label] - top) / sums[row] - 1) * ct[row]
+        if 0 <= label < c:  # forward has said so, but who knows what was written since
+            out[row, label] = (exp(logits[row, label] - top) / sums[row] - 1) * ct[row]

@@ -1,6 +1,7 @@
 """What the functions of a formula mean: on NumPy arrays, and on single numbers inside a compiled loop.
 
-Both give the same values, nan and inf included; the scalar ones are within a few units in the last place (`scalars.py`).
+Both give the same values, nan and inf included; the scalar ones are within a few units in the last place
+(`scalars.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Update rules over one flat vector of parameters: each a single pass that reads and writes every number once.
 
-The hyperparameters are plain numbers (float64), the arithmetic is done in the dtype of the parameters. Signs and names follow
-the papers: SGD with (Nesterov) momentum in Sutskever et al. 2013, Adam in arXiv:1412.6980, AdamW in arXiv:1711.05101.
+The hyperparameters are plain numbers (float64), the arithmetic is done in the dtype of the parameters. Signs and
+names follow the papers: SGD with (Nesterov) momentum in Sutskever et al. 2013, Adam in arXiv:1412.6980, AdamW in
+arXiv:1711.05101.
 """
 # ruff: noqa: PLR0917 - a kernel takes plain positional arguments, which is what makes its call cheap
 
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.errors import ShapeError
 from lab.kernels.arguments import OutVector, Vector
 from lab.kernels.kernel import kernel
 from lab.kernels.scalars import sqrt
@@ -74,8 +76,8 @@ def sgd(
 ) -> None:
     """One step of gradient descent, in place: p -= lr * step.
 
-    step = g + weight_decay * p, and with momentum velocity = momentum * velocity + step, which becomes the step (Nesterov:
-    step + momentum * velocity). `velocity` begins as zeros.
+    step = g + weight_decay * p, and with momentum velocity = momentum * velocity + step, which becomes the step
+    (Nesterov: step + momentum * velocity). `velocity` begins as zeros.
 
     Shapes:
         p, g, velocity: (n,) of one dtype. Without momentum `velocity` is neither read nor written and may be empty.
@@ -86,6 +88,8 @@ def sgd(
         >>> p
         array([0.5, 1.5])
     """
+    if g.size != p.size or (momentum != 0.0 and velocity.size != p.size):
+        raise ShapeError("sgd needs a gradient and a velocity for each parameter")
     T = p.dtype.type
     rate, inertia, decay = T(lr), T(momentum), T(weight_decay)
     if momentum == 0.0:
@@ -119,8 +123,9 @@ def adam(
 ) -> None:
     """One step of Adam, in place: p -= lr * (m / correction1) / (sqrt(v / correction2) + eps).
 
-    m and v are the running means of g and g**2 and begin as zeros; the corrections are 1 - beta1**t and 1 - beta2**t for step
-    t = 1, 2, ... Weight decay is added to the gradient, or with `decoupled` (AdamW) shrinks p by 1 - lr * weight_decay first.
+    m and v are the running means of g and g**2 and begin as zeros; the corrections are 1 - beta1**t and 1 - beta2**t
+    for step t = 1, 2, ... Weight decay is added to the gradient, or with `decoupled` (AdamW) shrinks p by 1 - lr *
+    weight_decay first.
 
     Shapes:
         p, g, m, v: (n,) of one dtype.
@@ -131,6 +136,8 @@ def adam(
         >>> p.round(12)
         array([0.9])
     """
+    if g.size != p.size or m.size != p.size or v.size != p.size:
+        raise ShapeError("adam needs g, m and v for each parameter")
     T = p.dtype.type
     shrink = T(1.0 - lr * weight_decay) if decoupled else T(1.0)
     decay = T(0.0) if decoupled else T(weight_decay)

@@ -1,11 +1,13 @@
 """The lab's elementary functions of one number, written so that a loop over them vectorises.
 
-numba calls libm once per element (tanh on 1e6 float32: 16 ms); these float32 polynomials run eight or more lanes at a time
-(under 0.5 ms). The float64 versions call libm. Everything here is plain Python over NumPy scalars and runs without numba too.
+numba calls libm once per element (tanh on 1e6 float32: 16 ms); these float32 polynomials run eight or more lanes at a
+time (under 0.5 ms). The float64 versions call libm. Everything here is plain Python over NumPy scalars and runs
+without numba too.
 
 How the float32 functions work: exp(x) = 2**n * exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2. The polynomial for
-exp(r) - 1 is a minimax fit (Lawson's iteration, float64); 2**n is made by writing n into the exponent bits. tanh and expm1
-share the same core, which keeps the small difference exp(r) - 1 exact near 0. No branches: every `if` becomes a select.
+exp(r) - 1 is a minimax fit (Lawson's iteration, float64); 2**n is made by writing n into the exponent bits. tanh and
+expm1 share the same core, which keeps the small difference exp(r) - 1 exact near 0. No branches: every `if` becomes a
+select.
 """
 # ruff: noqa: PLR0124, FURB136 - x == x is the test for nan; which branch a nan takes is written out, max() would hide it
 
