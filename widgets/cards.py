@@ -192,6 +192,8 @@ class GapCard(Card):
         self.prediction, self._plot = prediction, plot
         self.words = Spoken()
         self.host = None if prediction.choices else ChartHost(self.chart())
+        if self.host is not None and prediction.outcome is None:
+            self.host.layout.display = "none"  # an empty plot says less than the words
         super().__init__()
         self.children = (self.words, *([self.host] if self.host else []), self._hide_twin())
 
@@ -201,14 +203,15 @@ class GapCard(Card):
         try:
             return self.prediction.reveal().text
         except LabError as why:
-            return f"{why.problem}. {why.hint}."
+            return f"{why.problem[:1].upper()}{why.problem[1:]}."
 
     def chart(self) -> Chart:
         """The plot as it is now."""
         return self._plot(self.prediction)
 
     def twin(self) -> str:
-        return f"<p>{html.escape(self.text)}</p>" + ("" if self.prediction.choices else svg_of(self.chart()))
+        drawn = self.host is not None and self.prediction.outcome is not None
+        return f"<p>{html.escape(self.text)}</p>" + (svg_of(self.chart()) if drawn else "")
 
     def refresh(self) -> None:
         """Look again whether there is something to show."""
@@ -216,8 +219,9 @@ class GapCard(Card):
         right = self.prediction.outcome is not None and self.prediction.outcome.right
         mark = "\u2713" if right else "\u2194" if self.prediction.outcome else "\u2026"
         self.words.text = f"{mark} {text}"
-        if self.host is not None:
+        if self.host is not None and self.prediction.outcome is not None:
             self.host.show(self.chart(), text)
+            self.host.layout.display = ""
 
 
 class Lines(Card):

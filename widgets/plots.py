@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,13 +59,14 @@ def tangent(f: Callable[[Any], Any], *, at: float, reach: float = 1.5) -> Callab
         import plotly.graph_objects as go
 
         x = np.linspace(at - reach, at + reach, 60)
-        figure = go.Figure(layout=theme.axes("x", "y", height=300))
-        figure.add_scatter(x=x, y=np.asarray(f(x)), mode="lines", line={"dash": "solid"}, name="f(x)")
+        name = next(iter(inspect.signature(f).parameters))
+        figure = go.Figure(layout=theme.axes(name, f"f({name})", height=300))
+        figure.add_scatter(x=x, y=np.asarray(f(x)), mode="lines", line={"dash": "solid"}, name=f"f({name})")
         guess, answer = _numbers(prediction)
         if guess is None or answer is None:
             return _unrevealed(figure, prediction)
-        for slope, name, dash in ((guess, YOU, "dot"), (answer, IT, "dash")):
-            figure.add_scatter(x=x, y=f(at) + slope * (x - at), mode="lines", line={"dash": dash}, name=name)
+        for slope, who, dash in ((guess, YOU, "dot"), (answer, IT, "dash")):
+            figure.add_scatter(x=x, y=f(at) + slope * (x - at), mode="lines", line={"dash": dash}, name=who)
         return _finished(figure, prediction)
 
     return plot
