@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab.autograd.interpreter import Tracer, bind
-from lab.autograd.observe import observe_op
+from lab.autograd.observe import observe_binary, observe_op, observe_unary, remember_line
 from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
@@ -79,7 +79,11 @@ def _unary(op: Op) -> Apply:
             out = _asarray(out)
         made = _new(Tensor)
         made.value = out
-        if parent is None or not tracked or _state().frozen >= 0:
+        if parent is None or not tracked:
+            made.node = None
+            return made
+        state = _state()
+        if state.frozen >= 0:
             made.node = None
             return made
         node = _new(Node)
@@ -92,8 +96,10 @@ def _unary(op: Op) -> Apply:
         node.fit = None if out.dtype is a.dtype else fit_of((a,), out) if elementwise else ((_like(a)),)
         node.hooks, node.where = None, ""
         made.node = node
-        if bus.operations or _state().anomaly:
-            observe_op(op, node, (x,), out)
+        if state.anomaly:
+            remember_line(node)
+        if bus.operations:
+            observe_unary(node, parent, x, out)
         return made
 
     return apply
@@ -145,7 +151,11 @@ def _binary(op: Op) -> Apply:
             out = _asarray(out)
         made = _new(Tensor)
         made.value = out
-        if (parent_a is None and parent_b is None) or not tracked or _state().frozen >= 0:
+        if (parent_a is None and parent_b is None) or not tracked:
+            made.node = None
+            return made
+        state = _state()
+        if state.frozen >= 0:
             made.node = None
             return made
         node = _new(Node)
@@ -163,8 +173,10 @@ def _binary(op: Op) -> Apply:
             node.fit = None if a.dtype is b.dtype else _casts((a, b), out)
         node.hooks, node.where = None, ""
         made.node = node
-        if bus.operations or _state().anomaly:
-            observe_op(op, node, (x, y), out)
+        if state.anomaly:
+            remember_line(node)
+        if bus.operations:
+            observe_binary(node, x, y, out)
         return made
 
     return apply
@@ -212,7 +224,9 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if not any(p is not None for p in parents) or not any(op.rules) or _state().frozen >= 0:
         return wrap(out)
     node = record(op, parents, arrays, out, params)
-    if bus.operations or _state().anomaly:
+    if _state().anomaly:
+        remember_line(node)
+    if bus.operations:
         observe_op(op, node, tuple(args), out)
     return wrap(out, node)
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from lab.autograd import mutation
-from lab.autograd.observe import emit_value, parent_ids
+from lab.autograd.observe import emit_value, observe_rule
 from lab.autograd.tape import AnyNode, Leaf, Node, fold_eager
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
 from lab.errors import GradientError
 from lab.events.bus import Detail, bus
-from lab.events.catalogue import BackwardFinished, BackwardStarted, GradientStored, RuleApplied
+from lab.events.catalogue import BackwardFinished, BackwardStarted, GradientStored
 from lab.ops import cast, where
 from lab.ops.shape import fold
 
@@ -142,8 +142,9 @@ def run_eager(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any
 def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any]:
     """The same walk with hooks, events, the singular guard and anomaly checks."""
     anomaly, operations = STATE.get().anomaly, bus.operations
-    masked: set[int] = set()
+    masked: set[int] | None = set() if walk.guarded else None
     detailed = operations and bus.detail >= Detail.STATISTICS
+    by_edge = anomaly or walk.guarded or detailed
     if operations:
         bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), 0)
     for node in walk.nodes:
@@ -151,14 +152,14 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
         if ct is not None:
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
-            if detailed:
-                emit_value(node.id, "gradient", ct)
-            if anomaly or walk.guarded or detailed:
-                _pull_edges(node, ct, grads, masked if walk.guarded else None, anomaly)
+            if by_edge:
+                if detailed:
+                    emit_value(node.id, "gradient", ct)
+                _pull_edges(node, ct, grads, masked, anomaly)
             else:
                 node.op.pull(node, ct, grads)  # type: ignore[misc]
             if operations:
-                _tell_rule(node, 0)
+                observe_rule(node, 0)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -238,7 +239,7 @@ def run_general(
                 ct = run_hooks(node, ct)
             _pull_general(node, ct, grads, masked, owner)
             if bus.operations:
-                _tell_rule(node, level)
+                observe_rule(node, level)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -298,11 +299,6 @@ def run_hooks(node: AnyNode, ct: Any) -> Any:
                     "a hook must return a gradient of the same shape", given=f"{np.shape(ct)} for {shape}"
                 )
     return ct
-
-
-def _tell_rule(node: Node, level: int) -> None:
-    targets = tuple([-1 if node.op.rule(i) is None else p for i, p in enumerate(parent_ids(node.parents))])
-    bus.emit_row(RuleApplied, node.id, node.op.name, targets, level)
 
 
 def _store(walk: Walk, grads: dict[int, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -55,6 +55,9 @@ class Node:
     """
 
     __slots__ = ("fit", "hooks", "id", "op", "params", "parents", "saved", "where")
+
+    generation: ClassVar[int] = 1 << 62
+    """A leaf announces itself to new listeners; a node never needs to."""
 
     id: int
     op: Op

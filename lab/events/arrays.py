@@ -5,7 +5,7 @@ A value seen is small and there may be a million of them: kept as objects they w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -55,9 +55,6 @@ class ArrayColumn:
         self.bytes = Growing(np.uint8)
 
     def extend(self, values: Values) -> None:
-        if values.count(None) == len(values):
-            self._extend([-1] * len(values), [()] * len(values), [b""] * len(values))
-            return
         kept = [self._fitting(value) for value in values]
         self._extend(*zip(*kept, strict=True))
 
@@ -164,14 +161,14 @@ class Arrays(Sequence[Array | None]):
 
 def column_for(of_type: object, strings: Strings, budget: Budget) -> Column:
     """The column that holds a field of one of `event.FIELD_TYPES`."""
-    makers: dict[object, Column] = {
-        int: NumberColumn(np.int64),
-        float: NumberColumn(np.float64),
-        bool: NumberColumn(np.bool_),
-        str: TextColumn(strings),
-        tuple[int, ...]: RaggedColumn(np.int64),
-        tuple[float, ...]: RaggedColumn(np.float64),
-        tuple[str, ...]: RaggedColumn(np.int32, strings),
-        Array | None: ArrayColumn(budget),
+    makers: dict[object, Callable[[], Column]] = {
+        int: lambda: NumberColumn(np.int64),
+        float: lambda: NumberColumn(np.float64),
+        bool: lambda: NumberColumn(np.bool_),
+        str: lambda: TextColumn(strings),
+        tuple[int, ...]: lambda: RaggedColumn(np.int64),
+        tuple[float, ...]: lambda: RaggedColumn(np.float64),
+        tuple[str, ...]: lambda: RaggedColumn(np.int32, strings),
+        Array | None: lambda: ArrayColumn(budget),
     }
-    return makers[of_type]
+    return makers[of_type]()

@@ -48,7 +48,7 @@ class Listening:
         self._waiting: deque[Batch] = deque()
         self._told = -1  # sequence number
         self._changed = threading.Condition()
-        self._closing = self._given_up = False
+        self._closing, self._given_up = False, threading.Event()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="lab.listen", daemon=True)
 
     # --- as a listener, in whatever thread delivers --------------------------------------------------------------
@@ -90,15 +90,15 @@ class Listening:
             if not self._waiting and not self._closing:
                 self._changed.wait(PERIOD)
             if self._closing:
-                return bool(self._waiting) and not self._given_up
+                return bool(self._waiting) and not self._given_up.is_set()
         self._bus.flush()
         return True
 
     def _tell(self) -> None:
-        while self._waiting and not self._given_up:
+        while self._waiting and not self._given_up.is_set():
             batch = self._waiting.popleft()
             for i, event in enumerate(batch):
-                if self._given_up:
+                if self._given_up.is_set():
                     self.dropped += len(batch) - i
                     return
                 if event.seq > self._told:  # a batch whose delivery was interrupted comes twice
@@ -118,7 +118,7 @@ class Listening:
             self._changed.notify()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
-        self._given_up = True
+        self._given_up.set()
 
     def __enter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """Recording: keeps the events that it is told, in columns; views fold it, tests read it, a file holds it.
 
-It is a listener like any other. One thread at a time writes (whoever flushes the bus), any number read, each a
+It is a listener like any other. One thread at a time writes (the bus sees to that), any number read, each a
 consistent prefix: a batch is published by one statement after all of its columns have been written.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import platform
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -83,7 +82,6 @@ class Recording(Sequence[Event]):
             "note": "",
         }
         self._wanted = None if kinds is None else frozenset(kinds)
-        self._lock = threading.Lock()  # of writers; readers need none
         self._store = Store(value_bytes)
 
     # --- as a listener -------------------------------------------------------------------------------------------
@@ -98,8 +96,7 @@ class Recording(Sequence[Event]):
         self.detached_because = why
 
     def receive(self, batch: Batch) -> None:
-        with self._lock:
-            self._store.take(batch, run=self.run, limit=self.limit, lines=self.sources)
+        self._store.take(batch, run=self.run, limit=self.limit, lines=self.sources)
 
     # --- as what was recorded ------------------------------------------------------------------------------------
 

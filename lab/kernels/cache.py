@@ -84,7 +84,7 @@ def _candidates(wanted: str, xdg: str, home: str) -> Iterator[Path]:
         yield Path(wanted).absolute()
     if Path(xdg).is_absolute():  # the XDG rules: a relative path is to be ignored
         yield Path(xdg) / "autodiff-lab"
-    elif home and Path(home).is_dir():
+    elif os.path.isdir(home):  # noqa: PTH112 - Path.is_dir raises where the folder above may not be read
         yield Path(home) / ".cache" / "autodiff-lab"
     yield Path(tempfile.gettempdir()).absolute() / f"autodiff-lab-{_user()}"
 

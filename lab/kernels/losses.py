@@ -67,11 +67,11 @@ def _backward_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[A
 
 
 @helper(fastmath=SUMMING)
-def sum_of_exp(row: NDArray[Any], top: Any, start: int, stop: int) -> Any:
-    """Sum of exp(entry - top) over row[start:stop], in the dtype of the row."""
-    part = row.dtype.type(0)
+def sum_of_exp(logits: NDArray[Any], row: int, top: Any, start: int, stop: int) -> Any:
+    """Sum of exp(logit - top) over columns start .. stop - 1 of a row, in the dtype of the logits."""
+    part = logits.dtype.type(0)
     for j in range(start, stop):
-        part += exp(row[j] - top)
+        part += exp(logits[row, j] - top)
     return part
 
 
@@ -106,7 +106,7 @@ def softmax_cross_entropy(
             top = max(top, logits[row, j])
         total = 0.0
         for start in range(0, c, BLOCK):
-            total += sum_of_exp(logits[row], top, start, min(start + BLOCK, c))
+            total += sum_of_exp(logits, row, top, start, min(start + BLOCK, c))
         largest[row] = top
         sums[row] = total
         losses[row] = log(sums[row]) - (logits[row, label] - top)

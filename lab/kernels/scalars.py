@@ -62,12 +62,13 @@ def float_to_bits(x: Number) -> Any:
 
 def power_of_two(n: Any) -> Any:
     """2**n as float32 for the int32 n in -126 .. 127."""
-    return bits_to_float((n + np.int32(127)) << np.int32(23))
+    return bits_to_float(np.int32(np.int32(n + np.int32(127)) << np.int32(23)))
 
 
 def reduced(x: Number) -> Any:
     """(n, exp(r) - 1) with x = n ln 2 + r, for x between LOWEST and HIGHEST."""
-    n = to_int(x * LOG2_E + SHIFT) - np.int32(150)
+    # numba widens int32 arithmetic to int64, and vectors of those are dear: back to int32 at once
+    n = np.int32(to_int(x * LOG2_E + SHIFT) - np.int32(150))
     steps = F32(n)
     r = (x - steps * LN2_HIGH) - steps * LN2_LOW
     q = Q0 + r * (Q1 + r * (Q2 + r * (Q3 + r * (Q4 + r * Q5))))
@@ -83,16 +84,16 @@ def clamped(x: Number) -> Any:
 def exp32(x: Number) -> Any:
     """The exponential of a float32, within 1 ulp; denormal results, inf and nan included."""
     n, p = reduced(clamped(x))
-    half = n >> np.int32(1)  # 2**n in two factors, since n may pass the ends of the exponent
-    y = ((ONE + p) * power_of_two(half)) * power_of_two(n - half)
+    half = np.int32(n >> np.int32(1))  # 2**n in two factors, since n may pass the ends of the exponent
+    y = ((ONE + p) * power_of_two(half)) * power_of_two(np.int32(n - half))
     return y if x == x else x
 
 
 def expm1_32(x: Number) -> Any:
     """The exponential less 1 of a float32, exact near 0."""
     n, p = reduced(clamped(x))
-    half = n >> np.int32(1)
-    first, second = power_of_two(half), power_of_two(n - half)
+    half = np.int32(n >> np.int32(1))
+    first, second = power_of_two(half), power_of_two(np.int32(n - half))
     small = first * second
     near = small * p + (small - ONE)
     far = ((ONE + p) * first) * second - ONE  # for n = 128, where 2**n alone is inf already
@@ -126,8 +127,8 @@ def log32(x: Number) -> Any:
     """Natural logarithm of a float32; log(0) = -inf, of a negative number nan."""
     small = x < TINIEST
     bits = float_to_bits(x * TWO_24 if small else x)
-    n = (bits - SQRT_HALF_BITS) >> np.int32(23)
-    f = bits_to_float(bits - (n << np.int32(23))) - ONE
+    n = np.int32(np.int32(bits - SQRT_HALF_BITS) >> np.int32(23))
+    f = bits_to_float(np.int32(bits - np.int32(n << np.int32(23)))) - ONE
     steps = F32(n) - (F32(24.0) if small else ZERO)
     poly = L0 + f * (L1 + f * (L2 + f * (L3 + f * (L4 + f * (L5 + f * (L6 + f * L7))))))
     square = f * f

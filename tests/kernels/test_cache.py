@@ -152,6 +152,7 @@ def test_eight_processes_may_start_at_once_on_an_empty_cache(tmp_path: Path) -> 
 BECOME_NOBODY = """
 import tempfile, lab.kernels.backend
 lab.kernels.backend.numba.njit(lambda x: np.exp(x))(1.0)
+lab.kernels.backend.cache.version_key()
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 """
