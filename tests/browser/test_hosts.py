@@ -187,10 +187,8 @@ def test_patches_arrive_a_flood_is_coalesced_and_the_cell_still_ends(lab_page: O
         SETUP,
         SCENE,
         CHART,
-        "for i in range(12_000): host.show(graph(label=f'call {i}'))
-"
-        "for n in range(1, 201): chart.show(loss(n))
-print('sent')",
+        "for i in range(12_000): host.show(graph(label=f'call {i}'))\n"
+        "for n in range(1, 201): chart.show(loss(n))\nprint('sent')",
     )
     wait_label(lab, "m", "call 11999")
     lab.page.wait_for_function("() => document.querySelector('.lab-plot')._fullData?.[0].x.length === 200")
@@ -199,7 +197,10 @@ print('sent')",
     sent = int(lab.kernel("print(host.get_state()['seq'] + chart.get_state()['seq'])"))
     assert 2 <= sent < 2_000
     xs, ys = lab.page.evaluate(
-        "() => { const t = document.querySelector('.lab-plot')._fullData[0]; return [Array.from(t.x), Array.from(t.y)]; }"
+        """() => {
+             const { x, y } = document.querySelector(".lab-plot")._fullData[0];
+             return [Array.from(x), Array.from(y)];
+           }"""
     )
     assert lab.kernel(f"f = loss().figure.data[0]; print(list(f.x) == {xs} and list(f.y) == {ys})") == "True"
     assert lab.errors == []
@@ -294,7 +295,8 @@ def test_fifty_hosts_come_and_go_and_leave_nothing(lab_page: Open):
              cell.model.sharedModel.setSource(code);
              return window.jupyterapp.commands.execute("notebook:run-cell").then(() => null);
            }""",
-        "many = ipw.VBox([SceneHost(graph()) for _ in range(40)] + [ChartHost(loss()) for _ in range(10)])\ndisplay(many)",
+        "hosts = [SceneHost(graph()) for _ in range(40)] + [ChartHost(loss()) for _ in range(10)]\n"
+        "many = ipw.VBox(hosts)\ndel hosts\ndisplay(many)",
     )
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-root').length === 52")
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= 11")
