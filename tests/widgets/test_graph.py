@@ -48,18 +48,21 @@ def test_the_graph_grows_and_nothing_moves():
     assert {n.id for n in last.nodes} == {"1", "2", "3", "4"}
     for n in first.nodes:
         assert node(last, n.id)[1:5] == n[1:5]
+    assert first.extent == last.extent
 
 
 def test_a_forward_stop_carries_the_operands_values_as_tokens():
     scene = at_stop(GraphView(product_plus_x()), 0)
-    assert [(t.edge, t.backward, t.label) for t in scene.tokens] == [("3.0", False, "2.0"), ("3.1", False, "3.0")]
+    assert [(t.edge, t.backward) for t in scene.tokens] == [("3.0", False), ("3.1", False)]
+    assert (edge(scene, "3.0").label, edge(scene, "3.1").label) == ("2.0", "3.0")
     assert node(scene, "3").state == "new"
     assert edge(scene, "3.0").state == "forward"
 
 
 def test_a_backward_stop_carries_the_contributions_back():
     scene = at_stop(GraphView(product_plus_x()), 4)
-    assert [(t.edge, t.backward, t.label) for t in scene.tokens] == [("3.0", True, "3.0"), ("3.1", True, "2.0")]
+    assert [(t.edge, t.backward) for t in scene.tokens] == [("3.0", True), ("3.1", True)]
+    assert (edge(scene, "3.0").label, edge(scene, "3.1").label) == ("3.0", "2.0")
     assert node(scene, "3").state == "active"
     assert edge(scene, "4.0").state == "done"
     assert edge(scene, "4.0").label == "1.0"

@@ -36,6 +36,24 @@ def overlapping(placed: Placement, sizes: list[tuple[float, float]]) -> list[tup
     ]
 
 
+def through(a, b, box) -> bool:
+    """Whether the segment from a to b meets the box (Liang and Barsky)."""
+    first, last = 0.0, 1.0
+    for k in (0, 1):
+        step = b[k] - a[k]
+        for edge, sign in ((box[k], 1), (box[k + 2], -1)):
+            if step == 0:
+                if sign * (a[k] - edge) < 0:
+                    return False
+                continue
+            at = (edge - a[k]) / step
+            if step * sign > 0:
+                first = max(first, at)
+            else:
+                last = min(last, at)
+    return first < last
+
+
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("direction", ["right", "down"])
 @settings(max_examples=25, deadline=None)
@@ -53,6 +71,18 @@ def test_boxes_never_overlap_and_edges_run_forward_within_the_picture(graph, dir
         assert x + w / 2 <= placed.width + 1e-6
         assert -1e-6 <= y - h / 2
         assert y + h / 2 <= placed.height + 1e-6
+
+
+@settings(max_examples=40, deadline=None)
+@given(graph=graphs(most=30), fast=st.booleans())
+def test_no_edge_runs_through_a_box_that_is_not_its_own(graph, fast):
+    sizes, edges = graph
+    placed = layered(sizes, edges, fast=fast)
+    boxes = [(x - w / 2 + 1, y - h / 2 + 1, x + w / 2 - 1, y + h / 2 - 1) for (x, y), (w, h) in zip(placed.centres, sizes, strict=True)]
+    for (s, t), bends in zip(edges, placed.bends, strict=True):
+        path = [placed.centres[s], *bends, placed.centres[t]]
+        for a, b in pairwise(path):
+            assert [k for k, box in enumerate(boxes) if k not in (s, t) and through(a, b, box)] == []
 
 
 def test_the_largest_graph_allowed_is_placed():

@@ -163,7 +163,7 @@ def _proper(part: frozenset[int], own: list[int], edges: Sequence[tuple[int, int
         s, t = edges[e]
         long = rank[t] - rank[s] > 1
         if (s, t) in seen and not long:
-            continue  # a short twin adds no link, `_spread` bends it
+            continue  # a short twin adds no link, `_apart` bends it
         seen.add((s, t))
         chain = list(range(dummy, dummy + rank[t] - rank[s] - 1))
         dummy += len(chain)
@@ -196,17 +196,30 @@ def _place(
     half = {i: boxes[i][1] / 2 if i < g.n_nodes else 2.0 for layer in g.layers for i in layer}
     y = _heights(g, half, gaps[1], light)
     low = min(y[i] - half[i] for i in y)
-    x, left = {}, origin[0]
+    x, half_thick, left = {}, {}, origin[0]
     for layer in g.layers:
         thick = max((boxes[i][0] for i in layer if i < g.n_nodes), default=0.0)
         for i in layer:
-            x[i] = left + thick / 2
+            x[i], half_thick[i] = left + thick / 2, thick / 2
         left += thick + gaps[0]
     for i in part:
         centres[i] = (x[i], y[i] - low + origin[1])
-    for e, chain in g.chains.items():
-        bends[e] = _straightened([(x[d], y[d] - low + origin[1]) for d in chain], centres[edges[e][0]], centres[edges[e][1]])
-    _spread(own, edges, centres, bends)
+    beside = {i: [j for j in layer if j < g.n_nodes and j != i] for layer in g.layers for i in layer if i < g.n_nodes}
+    apart = _apart(own, edges, boxes, centres)
+    for e in own:
+        s, t = edges[e]
+        chain = g.chains.get(e, [])  # straight across the layers that it passes, so that it clips no box there
+        path = [(x[d] + side * half_thick[d], y[d] - low + origin[1]) for d in chain for side in (-1, 1)]
+        if not chain and e in apart:
+            path = [apart[e]]
+        rims_s, rims_t = ([_rim(j, boxes, centres) for j in beside[i]] for i in (s, t))
+        leaves, enters = (x[s] + half_thick[s], centres[s][1]), (x[t] - half_thick[t], centres[t][1])
+        for _ in range(2):  # a bend at one end can turn the line at the other
+            if leaves not in path and _clips(centres[s], (path or [centres[t]])[0], rims_s):
+                path.insert(0, leaves)
+            if enters not in path and _clips((path or [centres[s]])[-1], centres[t], rims_t):
+                path.append(enters)
+        bends[e] = _straightened(path, centres[s], centres[t])
     return left - gaps[0] - origin[0], max(y[i] + half[i] for i in y) - low
 
 
@@ -318,6 +331,24 @@ def _spaced(wanted: list[float], weight: list[float], half: list[float], gap: fl
     return [base + shift for base, shift in zip(flat, offset, strict=True)]
 
 
+def _rim(i: int, boxes: list[Size], centres: list[Point]) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom of a box with a little room around it."""
+    (x, y), (w, h) = centres[i], boxes[i]
+    return x - w / 2 - 6, y - h / 2 - 6, x + w / 2 + 6, y + h / 2 + 6
+
+
+def _clips(a: Point, b: Point, rims: list[tuple[float, float, float, float]]) -> bool:
+    """Whether the line from a to b, which runs to the right, goes through one of the boxes."""
+    slope = (b[1] - a[1]) / (b[0] - a[0])
+    for left, top, right, bottom in rims:
+        first, last = max(left, a[0]), min(right, b[0])
+        if first < last:
+            ends = a[1] + slope * (first - a[0]), a[1] + slope * (last - a[0])
+            if min(ends) < bottom and max(ends) > top:
+                return True
+    return False
+
+
 def _straightened(bends: list[Point], source: Point, target: Point) -> tuple[Point, ...]:
     """Without the bends that lie on the straight line between their neighbours: the fewer, the calmer."""
     path = [source, *bends, target]
@@ -330,19 +361,18 @@ def _straightened(bends: list[Point], source: Point, target: Point) -> tuple[Poi
     return tuple(kept[1:])
 
 
-def _spread(own: list[int], edges: Sequence[tuple[int, int]], centres: list[Point], bends: list[tuple[Point, ...]]) -> None:
-    """Bend edges that join the same two nodes apart, so that each can carry its own token and label."""
+def _apart(own: list[int], edges: Sequence[tuple[int, int]], boxes: list[Size], centres: list[Point]) -> dict[int, Point]:
+    """A bend for each of several edges that join the same two nodes, so that each can carry its own token and label."""
     twins: dict[tuple[int, int], list[int]] = {}
     for e in own:
         twins.setdefault(edges[e], []).append(e)
+    bends: dict[int, Point] = {}
     for (s, t), same in twins.items():
-        if len(same) < 2 or any(len(bends[e]) > 1 for e in same):
-            continue
         (x0, y0), (x1, y1) = centres[s], centres[t]
-        for k, e in enumerate(same):
-            away = (k - (len(same) - 1) / 2) * 36.0
-            middle = bends[e][0] if bends[e] else ((x0 + x1) / 2, (y0 + y1) / 2 + away)
-            bends[e] = (middle,)
+        x = (x0 + boxes[s][0] / 2 + x1 - boxes[t][0] / 2) / 2  # the middle of the free space
+        for k, e in enumerate(same if len(same) > 1 else ()):
+            bends[e] = x, (y0 + y1) / 2 + (k - (len(same) - 1) / 2) * 36.0
+    return bends
 
 
 def _rows(

@@ -14,7 +14,7 @@ from widgets import theme
 from widgets.chart import Chart
 from widgets.fold import Stretch
 from widgets.view import View
-from widgets.views.loss import decimated
+from widgets.views.loss import FEW, decimated
 from widgets.views.series import Series
 
 LINES = 10
@@ -196,7 +196,7 @@ def _norm_line(name: str, k: int, track: Track, chosen: bool) -> Any:
     kept = decimated(y)
     drawn = np.where(np.isfinite(y[kept]) & (y[kept] > 0), y[kept], np.nan).astype(np.float32)
     return go.Scatter(
-        x=track.step.array[kept].astype(np.int32), y=drawn, name=name, mode="lines",
+        x=track.step.array[kept].astype(np.int32), y=drawn, name=name, mode="lines" if len(kept) > FEW else "lines+markers",
         line={"width": 3 if chosen else 1.3, "dash": theme.DASHES[k % len(theme.DASHES)]},
     )  # fmt: skip
 
@@ -215,7 +215,7 @@ def _histogram(name: str, spread: Spread) -> Any:
 def _layout(name: str, role: str = "gradient") -> dict[str, Any]:
     more: dict[str, Any] = {
         "height": 460,
-        "yaxis": {"type": "log", "domain": [0.56, 1.0], "exponentformat": "power"},
+        "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g"},
         "xaxis": {"anchor": "y"},
         "xaxis2": {"anchor": "y2", "title": {"text": f"entry of the {role} of {name}"}, "zeroline": True, "automargin": True},
         "yaxis2": {"anchor": "x2", "domain": [0.0, 0.34], "title": {"text": "entries"}, "zeroline": False},

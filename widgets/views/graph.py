@@ -15,7 +15,8 @@ import numpy as np
 from lab.events import BackwardStarted, Event, GradientStored, OpRecorded, RuleApplied, ValueSeen
 from widgets import theme
 from widgets.fold import Events, Positions, Stretch
-from widgets.layout.dag import MAX_NODES, Placement, layered
+from widgets.layout.dag import MAX_NODES, layered
+from widgets.measure import text_width
 from widgets.scene import Edge, Node, Scene, Token
 from widgets.view import View
 from widgets.views import wording
@@ -26,10 +27,6 @@ LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
 TOKENS = 60
 """At most so many tokens move at once."""
-CHARACTER = 7.6
-"""Width of a character of a label in pixels, on the generous side."""
-
-
 MOST_TONE = 0.75
 """The ends of the palette are so dark that every large gradient would look alike."""
 
@@ -43,6 +40,8 @@ class Plan(NamedTuple):
     bends: Mapping[str, tuple[tuple[float, float], ...]]
     outputs: frozenset[int]
     """Results that no operation used."""
+    extent: tuple[float, float]
+    """Width and height of the whole."""
     largest: float
     """Of all gradients with a sign, so that a colour means the same at every stop."""
 
@@ -121,8 +120,9 @@ class GraphView(View[Tape]):
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in plan.nodes and self.selected in {n.id for n in nodes} else ""
         return Scene(
-            tuple(nodes), tuple(edges), tokens, self._caption(state), self.title, _legend(nodes, edges), chosen, "diverging"
-        )
+            tuple(nodes), tuple(edges), tokens, self._caption(state), self.title, _legend(nodes, edges), chosen, "diverging",
+            plan.extent,
+        )  # fmt: skip
 
     def plan(self, state: Tape) -> Plan:
         """Where everything stands: from the end of a finished recording, from the newest state of a live one."""
@@ -217,9 +217,10 @@ class GraphView(View[Tape]):
 
 def _size(lines: tuple[str, ...]) -> tuple[float, float]:
     """Of a box that holds these lines; widths in steps of 12, so that a changing digit moves nothing."""
+    widest = max(text_width(line, 14.0 if k == 0 else 12.0, bold=k != 1) for k, line in enumerate(lines))
     if len(lines) == 1:
-        return max(36.0, 12.0 * math.ceil((len(lines[0]) * CHARACTER + 14) / 12)), 28.0
-    return max(96.0, 12.0 * math.ceil((max(map(len, lines)) * CHARACTER + 26) / 12)), 66.0
+        return max(36.0, 12.0 * math.ceil((widest + 16) / 12)), 28.0
+    return max(96.0, 12.0 * math.ceil((widest + 28) / 12)), 66.0
 
 
 def _lines(entry: Entry, state: Tape, called: Mapping[int, str]) -> tuple[str, str, str]:
@@ -263,11 +264,12 @@ def _planned(
     edges = [e for e in edges if e[1] in index and e[2] in index]
     constants = [k for k, name in enumerate(ids) if name.startswith("c")]
     pairs = [(index[s], index[t]) for _, s, t in edges]
-    placed: Placement = layered(sizes, pairs, direction=direction, light=constants)
+    placed = layered(sizes, pairs, direction=direction, light=constants)
     boxes = {name: (*placed.centres[k], *sizes[k]) for name, k in index.items()}
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
+    extent = placed.width, placed.height
     used = {p for entry in final.entries.values() for p in entry.parents}
-    return Plan(called, boxes, bends, frozenset(n for n, e in final.entries.items() if e.op and n not in used), 0.0)
+    return Plan(called, boxes, bends, frozenset(n for n, e in final.entries.items() if e.op and n not in used), extent, 0.0)
 
 
 def _signed(state: Tape) -> dict[int, float]:
@@ -352,8 +354,9 @@ def _on_edge(seen: Seen | None) -> str:
 
 
 def _tokens(state: Tape, edges: list[Edge]) -> tuple[Token, ...]:
+    """The number stands on the edge itself, so that it is still there when the token has passed."""
     moving = [e for e in edges if e.state in ("forward", "backward")][:TOKENS]
-    return tuple(Token(e.id, duration=600.0, backward=e.state == "backward", label=e.label) for e in moving)
+    return tuple(Token(e.id, duration=600.0, backward=e.state == "backward") for e in moving)
 
 
 def _legend(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]:

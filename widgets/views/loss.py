@@ -21,6 +21,8 @@ from widgets.views.series import Series
 
 POINTS = 2000
 """More points than pixels only cost time: 10,000 take three times as long to draw as 2,000."""
+FEW = 30
+"""So few points get markers."""
 SYMBOLS = ("circle", "diamond", "square", "cross")
 
 Numbers = npt.NDArray[np.float64]
@@ -183,11 +185,19 @@ def _loss_lines(state: Curve) -> list[Any]:
     drawn = np.where(np.isfinite(y[kept]), y[kept], np.nan).astype(np.float32)
     window = max(5, len(y) // 40)
     smooth = len(y) >= 2 * window
-    lines = [go.Scatter(x=x, y=drawn, name="batch", mode="lines", line={"width": 1}, opacity=0.55 if smooth else 1.0)]
+    mode = "lines" if len(kept) > FEW else "lines+markers"  # a line of one point cannot be seen
+    lines = [go.Scatter(x=x, y=drawn, name="batch", mode=mode, line={"width": 1}, opacity=0.55 if smooth else 1.0)]
     if smooth:
         mean = moving_mean(y, kept, window).astype(np.float32)
         mean[~np.isfinite(y[kept])] = np.nan  # a mean drawn through a gap would hide it
         lines.append(go.Scatter(x=x, y=mean, name=f"mean of {window}", mode="lines", line={"width": 2.5}))
+    if state.first_bad >= 0:
+        seen = drawn[np.isfinite(drawn)]
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+        lines.append(go.Scatter(
+            x=[state.first_bad, state.first_bad], y=[low, high], name=f"nan or inf, step {state.first_bad}",
+            mode="lines+markers", marker={"symbol": "x", "size": 9}, line={"dash": "dot", "width": 1.5},
+        ))  # fmt: skip
     return lines
 
 
@@ -201,6 +211,7 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
         y=np.array([v if math.isfinite(v) else np.nan for v in y], np.float32),
         name=f"{split} {what}",
         mode="lines+markers",
+        xaxis="x" if what == "loss" else "x2",
         yaxis="y" if what == "loss" else "y2",
         line={"dash": theme.DASHES[(k + 1) % len(theme.DASHES)], "width": 1.5},
         marker={"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 8},
@@ -220,13 +231,8 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
             "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%", "zeroline": False,
         }  # fmt: skip
         more["height"] = 420
-        more["xaxis"] = {**more.get("xaxis", {}), "anchor": "y2"}
-    if state.first_bad >= 0:
-        mark = {"x": state.first_bad, "xref": "x", "yref": "paper"}
-        more["shapes"] = [{"type": "line", "x0": state.first_bad, "x1": state.first_bad, "xref": "x", "yref": "paper",
-                           "y0": 0, "y1": 1, "line": {"dash": "dot", "width": 1.5}}]  # fmt: skip
-        more["annotations"] = [{**mark, "y": 1, "yanchor": "top", "xanchor": "left", "showarrow": False,
-                                "text": f" ✗ first nan or infinity at step {state.first_bad}"}]  # fmt: skip
+        more["xaxis2"] = {"title": {"text": "step"}, "matches": "x", "anchor": "y2", "zeroline": False, **more.get("xaxis", {})}
+        more["xaxis"] = {**more.get("xaxis", {}), "title": {"text": ""}}
     return theme.axes("step", "loss", **more)
 
 
