@@ -32,7 +32,7 @@ _HOME: dict[str, str] = {
 }  # fmt: skip
 """Where each public name lives."""
 
-__all__ = list(_HOME)  # noqa: PLE0605 - one list, not two
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -88,7 +88,9 @@ class RunControls:
             button("Step", "step-forward", "Do one step, then hold", lambda: self.run.step()),
             button("Stop", "stop", "End after the current step; what was learnt is kept", lambda: self.run.stop()),
         ]
-        back = button("Back to sound state", "undo", "Go back to the last parameters without nan, and hold there", self._rewind)
+        back = button(
+            "Back to sound state", "undo", "Go back to the last parameters without nan, and hold there", self._rewind
+        )
         back.layout.display = "none"
         for name, value in self.run.hyperparameters.items():
             self._sliders[name] = self._slider(name, value)
@@ -182,7 +184,11 @@ class RunControls:
             ended = state in ENDED
             parts = self._parts
             share = step / n_steps if n_steps else float(ended)
-            _put(parts["bar"], value=round(min(1.0, share), 3), bar_style={"failed": "danger", "finished": "success"}.get(state, ""))
+            _put(
+                parts["bar"],
+                value=round(min(1.0, share), 3),
+                bar_style={"failed": "danger", "finished": "success"}.get(state, ""),
+            )
             _put(parts["where"], value=f"step {step:,}{f' of {n_steps:,}' if n_steps else ''}")
             paused = state == "paused"
             _put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",

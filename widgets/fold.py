@@ -68,7 +68,9 @@ def merged(*columns: Positions) -> Positions:
         >>> merged(np.array([1, 4]), np.array([2, 4])).tolist()
         [1, 2, 4]
     """
-    every = np.sort(np.concatenate([np.empty(0, np.int64), *columns]), kind="stable")  # np.unique hashes: 1 s for a million
+    every = np.sort(
+        np.concatenate([np.empty(0, np.int64), *columns]), kind="stable"
+    )  # np.unique hashes: 1 s for a million
     fresh = np.ones(len(every), dtype=bool)
     fresh[1:] = every[1:] != every[:-1]
     return every[fresh]

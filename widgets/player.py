@@ -124,7 +124,9 @@ class Player:
             raise ViewError("a player needs something to play", hint="Player(rec) or Player(GraphView(rec))")
         self.recording = self.views[0].recording
         if any(v.recording is not self.recording for v in self.views):
-            raise ViewError("the views of one player must show one recording", hint="make one Player for each recording")
+            raise ViewError(
+                "the views of one player must show one recording", hint="make one Player for each recording"
+            )
         self._length = len(self.recording)
         self.transport = Transport(self._stops())
         self.transport.speed = speed
@@ -148,7 +150,9 @@ class Player:
                 self._halt = threading.Event()
                 self._idle.clear()
                 context = contextvars.copy_context()  # so that what is printed lands in the cell that plays
-                threading.Thread(target=context.run, args=(self._run, self._halt), name="lab-player", daemon=True).start()
+                threading.Thread(
+                    target=context.run, args=(self._run, self._halt), name="lab-player", daemon=True
+                ).start()
         self._show()
 
     def pause(self) -> None:

@@ -24,6 +24,7 @@ log = logging.getLogger("widgets.view")
 S = TypeVar("S")
 Picture = Scene | Chart
 
+
 class View(ABC, Generic[S]):
     """A picture of a recording.
 
@@ -103,7 +104,9 @@ class View(ABC, Generic[S]):
             return self.picture(self.state_at(position))
         except Exception as why:
             raise ViewError(
-                f"{type(self).__name__} failed", given=f"{type(why).__name__}: {why}", hint="only this picture is affected"
+                f"{type(self).__name__} failed",
+                given=f"{type(why).__name__}: {why}",
+                hint="only this picture is affected",
             ) from why
 
     def text_at(self, position: int) -> str:
@@ -237,7 +240,16 @@ def _failure(why: BaseException, chart: bool) -> Picture:
     if chart:
         import plotly.graph_objects as go
 
-        notes = [{"text": escape("<br>".join(lines)), "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}]
+        notes = [
+            {
+                "text": escape("<br>".join(lines)),
+                "showarrow": False,
+                "xref": "paper",
+                "yref": "paper",
+                "x": 0.5,
+                "y": 0.5,
+            }
+        ]
         return Chart(go.Figure(layout={"annotations": notes}), caption=" ".join(lines), title="failed view")
     width = 8.0 * max(len(line) for line in lines) + 30
     texts = (lines + ["", ""])[:3]
@@ -265,4 +277,3 @@ def display_twice(widget: Any, host: Any, svg: str, text: str) -> None:
     data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
     data["text/plain"] = text
     display(data, raw=True)
-

@@ -1,7 +1,7 @@
 """The backward walk: collect, sort by id, check everything, only then run.
 
-It is iterative, so a chain of any length works; it is atomic, since a leaf's `.grad` is touched only after every rule has
-run; it frees what it has read, unless told to retain it.
+It is iterative, so a chain of any length works; it is atomic, since a leaf's `.grad` is touched only after every rule
+has run; it frees what it has read, unless told to retain it.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ class Walk:
             if op.singular:
                 flags |= SINGULAR
             hooked = hooked or node.hooks is not None
-            for parent in node.parents:  # type: ignore[union-attr]
-                if parent is not None:
-                    stack.append(parent)
+            stack += [p for p in node.parents if p is not None]  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
         self.guarded, self.hooked = flags == MASKS | SINGULAR, hooked
@@ -172,9 +170,10 @@ def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], masked: set[int] | N
     op = node.op
     contributions = edges(node, ct, general=False)
     guard = masked is not None and op.singular and node.id in masked
-    for i, (parent, c) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or c is None:
+    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
+        if parent is None or sent is None:
             continue
+        c = sent
         if guard:
             c = np.where(_at(ct, c) == 0, np.zeros((), c.dtype), c)
         if node.fit is not None and node.fit[i] is not None:
@@ -198,7 +197,7 @@ def _at(ct: Any, c: Any) -> Any:
 
 
 def edges(node: Node, ct: Any, *, general: bool, saved: tuple[Any, ...] | None = None) -> list[Any]:
-    """What the rules of a node send to each parent, before it is brought to the parent's shape; None where nothing is wanted."""
+    """What the rules of a node send to each parent, not yet brought to its shape; None where nothing is wanted."""
     op, values = node.op, node.saved if saved is None else saved
     out: list[Any] = []
     for i, parent in enumerate(node.parents):
@@ -260,9 +259,10 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], masked: set[int], 
         )
     contributions = edges(node, ct, general=True, saved=saved)
     guard = op.singular and node.id in masked
-    for i, (parent, c) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or c is None:
+    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
+        if parent is None or sent is None:
             continue
+        c = sent
         if guard:
             c = where(ct == 0, 0.0, c)
         spec = node.fit[i] if node.fit is not None else None
@@ -302,7 +302,7 @@ def run_hooks(node: AnyNode, ct: Any) -> Any:
 
 
 def _store(walk: Walk, grads: dict[int, Any]) -> None:
-    """Add the cotangents to `.grad` of the leaves; nothing in the user's hands may share memory with another's gradient."""
+    """Add the cotangents to `.grad` of the leaves; no two gradients in the user's hands share memory."""
     seen: set[int] = set()
     for leaf in sorted(walk.leaves.values(), key=lambda x: -x.id):
         g = grads.get(leaf.id)

@@ -119,7 +119,7 @@ def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int
             float(np.sqrt(np.dot(wide.ravel(), wide.ravel()))),
         )
     else:
-        numbers = (float("nan"),) * 4  # type: ignore[assignment]
+        numbers = (float("nan"),) * 4
     keep = bus.detail >= Detail.VALUE and array.size <= LARGEST_COPY
     bus.emit_row(ValueSeen, node, role, source, argument, array.shape, *numbers, n_bad, array.copy() if keep else None)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lab import ops
-from lab.autograd import Tensor
 from lab.nn.module import Module
 
 
 class ReLU(Module):
     """`max(x, 0)`, elementwise."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Any shape, the same out."""
         return ops.relu(x)
 
@@ -18,7 +19,7 @@ class ReLU(Module):
 class Tanh(Module):
     """Hyperbolic tangent, elementwise: between -1 and 1."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Any shape, the same out."""
         return ops.tanh(x)
 
@@ -26,7 +27,7 @@ class Tanh(Module):
 class Sigmoid(Module):
     """`1 / (1 + exp(-x))`, elementwise: between 0 and 1."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Any shape, the same out."""
         return ops.sigmoid(x)
 
@@ -43,7 +44,7 @@ class Softmax(Module):
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """Any shape, the same out."""
         return ops.softmax(x, axis=self.axis)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from lab.autograd import Tensor
 from lab.errors import ArgumentError, ShapeError
 from lab.nn.init import Init, init_of
 from lab.nn.module import Module, parameter
@@ -47,7 +48,7 @@ class Linear(Module):
         self.weight = parameter(init_of(init)(n_in, n_out, np.random.default_rng(rng)))
         self.bias = parameter(np.zeros(n_out)) if bias else None
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Any) -> Any:
         """(..., n_in) -> (..., n_out)."""
         if not x.shape or x.shape[-1] != self.n_in:
             where = f" {self.path!r}" if self.path else ""

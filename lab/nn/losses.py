@@ -29,5 +29,6 @@ def mse(prediction: Tensor, targets: Any) -> Tensor:
     if prediction.shape != targets.shape:
         hint = "reshape one of them: broadcasting would compare every pair"
         raise ShapeError("mse compares equal shapes", given=f"{prediction.shape} and {targets.shape}", hint=hint)
-    difference = prediction - targets
-    return ops.mean(difference * difference)
+    difference = ops.subtract(prediction, targets)
+    found: Tensor = ops.mean(ops.square(difference))
+    return found

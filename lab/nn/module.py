@@ -1,6 +1,7 @@
 """A module: parameters and smaller modules as attributes, and a forward that uses them.
 
-Nothing is declared: whatever tensor or module an attribute holds, also in a list or a dict, is found, in order of definition.
+Nothing is declared: whatever tensor or module an attribute holds, also in a list or dict, is found, in order of
+definition.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Tensor, mutation, tensor
+from lab.autograd import Leaf, Tensor, mutation, tensor
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
 from lab.events import bus
@@ -86,7 +87,7 @@ class Module:
         """
         seen: set[int] = set()
         for where, part in _walk("", self):
-            if isinstance(part, Tensor) and part.is_leaf and part.requires_grad and id(part) not in seen:
+            if isinstance(part, Tensor) and isinstance(part.node, Leaf) and id(part) not in seen:
                 seen.add(id(part))
                 yield where, part
 
@@ -110,7 +111,7 @@ class Module:
         for where, module in self.named_modules():
             object.__setattr__(module, "path", where)
         for where, parameter in self.named_parameters():
-            parameter.node.name = where
+            leaf_of(parameter).name = where
 
     # --- what can be done to it ----------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class Module:
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
         for parameter in self.parameters():
-            parameter.node.grad = None
+            leaf_of(parameter).grad = None
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of the parameters by path."""
@@ -184,6 +185,12 @@ def parameter(value: npt.ArrayLike, name: str = "") -> Tensor:
         ('float32', True)
     """
     return tensor(value, dtype=STATE.get().dtype, requires_grad=True, name=name)
+
+
+def leaf_of(parameter: Tensor) -> Leaf:
+    """The leaf that holds a parameter's gradient and name."""
+    assert isinstance(parameter.node, Leaf)
+    return parameter.node
 
 
 def _direct(module: Module) -> Iterator[tuple[str, Tensor | Module]]:

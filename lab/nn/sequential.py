@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ class Sequential(Module):
     """
 
     def __init__(self, *layers: Module) -> None:
-        for layer in layers:
+        given_layers: tuple[object, ...] = layers
+        for layer in given_layers:
             if not isinstance(layer, Module):
                 given, hint = type(layer).__name__, "for a function, write a Module with it as forward"
                 raise ArgumentError("a Sequential is made of modules", given=given, hint=hint)
@@ -75,6 +77,6 @@ def mlp(
         )
     rng = np.random.default_rng(rng)
     layers: list[Module] = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in pairwise(sizes):
         layers += [Linear(n_in, n_out, init=init, rng=rng), activation()]
     return Sequential(*layers[:-1])

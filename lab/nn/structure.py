@@ -1,7 +1,7 @@
-"""A module as a tree: its parameters are leaves, so that grad, jit and vmap take a model like any other container.
+"""A module as a tree: its parameters are leaves, so that grad, jit and vmap take a model as any container.
 
-Taken apart, what is left is a Skeleton; put together again, a copy of the module that holds other leaves: tracers while a
-transform runs, gradients as a result.
+Taken apart, a Skeleton is left; put together again, it is a copy of the module that holds other leaves: tracers while
+a transform runs, gradients as a result.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Tensor, mutation
+from lab.autograd import Leaf, Tensor, mutation
 from lab.errors import GradientError
+from lab.nn.module import leaf_of
 
 Vector = npt.NDArray[Any]
 
@@ -41,6 +42,11 @@ class FlatParameters:
         self.gradients: Vector = np.empty_like(self.values)
         self.adopt()
 
+    @property
+    def leaves(self) -> list[Leaf]:
+        """The leaf of each parameter, looked up each time: copying an optimiser makes new leaves."""
+        return [leaf_of(p) for p in self.parameters]
+
     def adopt(self) -> None:
         """Take in every parameter whose array has been replaced: by another optimiser, by a copy, by hand."""
         for p, where in zip(self.parameters, self.slices, strict=True):
@@ -56,15 +62,15 @@ class FlatParameters:
             GradientError: a parameter has none.
         """
         found = []
-        for p in self.parameters:
-            gradient = p.node.grad
+        for leaf in self.leaves:
+            gradient = leaf.grad
             if gradient is None:
                 raise self._missing()
             found.append((gradient.value if isinstance(gradient, Tensor) else gradient).reshape(-1))
         np.concatenate(found, out=self.gradients)
 
     def _missing(self) -> GradientError:
-        lacking = [p.name or f"number {i}" for i, p in enumerate(self.parameters) if p.node.grad is None]
+        lacking = [leaf.name or f"number {i}" for i, leaf in enumerate(self.leaves) if leaf.grad is None]
         if len(lacking) == len(self.parameters):
             return GradientError("no parameter has a gradient", hint="call loss.backward() before step()")
         hint = "they took no part in the loss: leave them out of the optimiser, or use them"

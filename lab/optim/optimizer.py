@@ -1,6 +1,6 @@
 """An optimiser: parameters in flat vectors, state beside them, and one kernel call a step for each dtype.
 
-What the rules have in common stands here; a rule says which hyperparameters and which state it has, and what a step does.
+What rules have in common stands here; a rule says which hyperparameters and state it has, and what a step does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Tensor
+from lab.autograd import Leaf, Tensor
 from lab.errors import ArgumentError, ShapeError
 from lab.optim.flat import FlatParameters
 
@@ -93,8 +93,9 @@ class Optimizer(ABC):
 
     def zero_grad(self) -> None:
         """Forget all gradients, so that the next backward does not add to them."""
-        for p in self.parameters:
-            p.node.grad = None
+        for group in self.groups:
+            for leaf in group.leaves:
+                leaf.grad = None
 
     # --- hyperparameters -----------------------------------------------------------------------------------------
 
@@ -210,13 +211,13 @@ class Optimizer(ABC):
         return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in self._values.items())})"
 
 
-def _checked(parameters: Iterable[Tensor]) -> list[Tensor]:
+def _checked(parameters: Iterable[object]) -> list[Tensor]:
     found = list(parameters)
     if not found:
         raise ArgumentError("an optimiser needs parameters", hint="Adam(model.parameters())")
-    seen: set[int] = set()
+    seen: dict[int, Tensor] = {}
     for i, p in enumerate(found):
-        if not isinstance(p, Tensor) or not p.is_leaf or not p.requires_grad:
+        if not isinstance(p, Tensor) or not isinstance(p.node, Leaf):
             given = f"number {i}: {type(p).__name__}"
             hint = "give leaf tensors made with requires_grad=True, such as model.parameters()"
             raise ArgumentError("this cannot be optimised", given=given, hint=hint)
@@ -224,5 +225,5 @@ def _checked(parameters: Iterable[Tensor]) -> list[Tensor]:
             raise ArgumentError(
                 "a parameter is given twice", given=p.name or f"number {i}", hint="each would move twice"
             )
-        seen.add(id(p.node))
-    return found
+        seen[id(p.node)] = p
+    return list(seen.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import ClassVar
 
 from lab.autograd import Tensor
 from lab.kernels import adam, sgd
@@ -31,7 +32,7 @@ class SGD(Optimizer):
     """
 
     slot_names = ("velocity",)
-    ranges = {"learning_rate": (0.0, INF), "momentum": (0.0, 1.0), "weight_decay": (0.0, INF)}
+    ranges: ClassVar = {"learning_rate": (0.0, INF), "momentum": (0.0, 1.0), "weight_decay": (0.0, INF)}
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class Adam(Optimizer):
     """
 
     slot_names = ("m", "v")
-    ranges = {
+    ranges: ClassVar = {
         "learning_rate": (0.0, INF),
         "beta1": (0.0, 1.0),
         "beta2": (0.0, 1.0),

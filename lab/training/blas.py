@@ -1,7 +1,7 @@
 """One BLAS thread while runs go on: matrix products share the machine with a notebook, and lose badly when they spin.
 
-OpenBLAS splits a product of 64 x 128 matrices over all cores and waits actively for the slowest; with one of two cores
-busy a training step of the digits network took 17 ms instead of 0.9. The number of threads is one for the whole process.
+OpenBLAS splits a product of 64 x 128 matrices over all cores and spins until the slowest is done: with one of two cores
+busy, a step of the digits network took 17 ms instead of 0.6. The number of threads is a setting of the whole process.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 _AFFIXES = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
 
 _lock = threading.Lock()
-_n_users = 0
-_before: list[int] = []
+_before: list[tuple[int, ...]] = []  # one entry for each block that is entered; the first has the numbers to restore
 
 
 class Library(NamedTuple):
@@ -81,27 +80,16 @@ def one_blas_thread() -> Iterator[None]:
     if any(name in os.environ for name in VARIABLES):
         yield
         return
-    _enter()
+    with _lock:
+        _before.append(blas_threads())
+        for library in libraries():
+            library.set(1)
     try:
         yield
     finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _n_users
-    with _lock:
-        _n_users += 1
-        if _n_users == 1:
-            _before[:] = blas_threads()
-            for library in libraries():
-                library.set(1)
-
-
-def _leave() -> None:
-    global _n_users
-    with _lock:
-        _n_users -= 1
-        if _n_users == 0:
-            for library, n in zip(libraries(), _before, strict=True):
-                library.set(n)
+        with _lock:
+            first = _before[0]
+            _before.pop()
+            if not _before:
+                for library, n in zip(libraries(), first, strict=True):
+                    library.set(n)

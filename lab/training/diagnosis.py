@@ -1,7 +1,8 @@
-"""Where nan or inf came in: the step is done again with a recording attached, and the first bad value names its operation."""
+"""Where nan or inf came in: the step is done again and recorded, and the first bad value names its operation."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any
@@ -47,5 +48,8 @@ def _name(seen: Any, row: int) -> str:
 def _place(ops: Any, node: int) -> str:
     row = int(np.flatnonzero(ops["node"] == node)[0])
     module, file = ops["module"][row], ops["file"][row]
+    file = (
+        "" if file == threading.__file__ else file
+    )  # no line of the user's: the frames of the lab are its own thread's
     of = f" of layer {module!r}" if module else ""
     return f"{ops['op'][row]}{of}" + (f" ({PurePath(file).name}, line {ops['line'][row]})" if file else "")

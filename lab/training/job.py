@@ -50,7 +50,7 @@ class Job(Protocol):
         """Get ready for the first step; called once."""
 
     def advance(self) -> RunError | None:
-        """Carry out one step. An error returned, not raised, pauses the run: the step was not done, nothing has changed."""
+        """Carry out one step. An error returned, not raised, pauses the run: the step was not done."""
 
     def set(self, name: str, value: float) -> None:
         """Set a hyperparameter."""

@@ -67,7 +67,7 @@ def enter(run: Run) -> None:
 
 
 def stop_all(timeout: float = 2.0) -> None:
-    """Stop all runs and give each that long, in seconds, to end: a thread that computes while Python closes may crash."""
+    """Stop all runs, and give each so many seconds: a thread that computes while Python closes may crash."""
     live = [run for run in runs() if not run.ended]
     for run in live:
         run.stop()

@@ -6,35 +6,26 @@ So a notebook's buttons, a script and an interrupt all do the same thing, and wh
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import logging
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable, Generator
-from time import monotonic, perf_counter
-from types import TracebackType
+from collections.abc import Generator
+from time import monotonic
 from typing import Any
 
-import numpy as np
-
 from lab.errors import ArgumentError, RunError
-from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
-from lab.events.recording import Recording
-from lab.training.blas import one_blas_thread
-from lab.training.job import RECORDED, Job
-from lab.training.registry import enter, unique_name
+from lab.training.job import Job
+from lab.training.registry import enter
 from lab.training.result import Result
-
-log = logging.getLogger("lab.training")
+from lab.training.worker import ENDED, Worker, log
 
 PATIENCE_S = 2.0
 """How long an interrupted wait gives the current step to end."""
-ENDED = frozenset({"finished", "stopped", "failed"})
-STATES = ENDED | {"running", "paused", "stopping"}
+TICK_S = 0.1
+"""How long an interrupt may go unnoticed by who waits."""
+STATES = ("running", "paused", "stopping", *sorted(ENDED))
 
 
-class Run:
+class Run(Worker):
     """Training under way in a thread of its own: look at it, pause it, change it, wait for it.
 
     `await run` gives the result and keeps a notebook's controls alive meanwhile; `run.wait()` does so in a script.
@@ -53,45 +44,17 @@ class Run:
         >>> from lab.training import Countdown
         >>> run = Run(Countdown(3), name="countdown")
         >>> run.wait()
-        Result 'countdown': finished after 3 steps, loss 0, 0.0 s
+        Result 'countdown': finished after 3 steps, loss 0, ... s
         >>> run.state, run.progress
         ('finished', (3, 3))
     """
 
     def __init__(self, job: Job, *, name: str = "", paused: bool = False) -> None:
-        self.name = unique_name(name or "run")
-        self.recording = Recording(kinds=RECORDED, run=self.name, sources=False)
-        self.reason = ""
-        self._job = job
-        self._changed = threading.Condition()
-        self._wanted = "paused" if paused else "running"  # or "stopping": what the last handler asked for
-        self._n_granted = 0  # steps that may be done although it is paused
-        self._requests: deque[Callable[[], None]] = deque()  # what the thread shall do between two steps
-        self._values = dict(job.hyperparameters)
-        self._state = "running"
-        self._elapsed_s = 0.0
-        self._trouble: RunError | None = None
-        self._failure: tuple[BaseException, TracebackType | None] | None = None
-        self._result: Result | None = None
-        self._watchers: list[Callable[[], None]] = []
-        bus.attach(self.recording)
-        # The copied context takes settings along, and keeps what the thread prints in the cell that started it.
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._work,), name=f"lab {self.name}", daemon=True)
+        super().__init__(job, name, paused)
         enter(self)
         self._thread.start()
 
     # --- what anybody may ask ------------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> str:
-        """One of "running", "paused", "stopping", "finished", "stopped", "failed"."""
-        return "stopping" if self._wanted == "stopping" and self._state not in ENDED else self._state
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing will happen any more."""
-        return self._state in ENDED
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -231,7 +194,7 @@ class Run:
             with self._changed:
                 while not self._settled and (end is None or monotonic() < end):
                     # A short wait, because a lock that is waited for without end cannot be interrupted on Windows.
-                    self._changed.wait(0.1 if end is None else min(0.1, max(0.0, end - monotonic())))
+                    self._changed.wait(TICK_S if end is None else min(TICK_S, max(0.0, end - monotonic())))
         except KeyboardInterrupt:
             self.stop()
             self.join(PATIENCE_S)
@@ -239,7 +202,10 @@ class Run:
         return self._outcome()
 
     def wait_until(self, *states: str, timeout: float | None = None) -> bool:
-        """Wait until the run is in one of these states with no granted step left; False if `timeout` seconds pass first.
+        """Wait until the run is in one of these states with no granted step left; False after `timeout` seconds.
+
+        Raises:
+            ArgumentError: there is no such state.
 
         Example:
             >>> from lab.training import Countdown
@@ -249,6 +215,10 @@ class Run:
             True
             >>> run.stop()
         """
+        if unknown := [state for state in states if state not in STATES]:
+            raise ArgumentError(
+                "a run is never in such a state", given=str(unknown), hint=f"one of {', '.join(STATES)}"
+            )
         with self._changed:
             return self._changed.wait_for(lambda: self.state in states and not self._n_granted, timeout)
 
@@ -259,44 +229,33 @@ class Run:
 
     def __await__(self) -> Generator[Any, None, Result]:
         loop = asyncio.get_running_loop()
-        settled = loop.create_future()
+        settled: asyncio.Future[None] = loop.create_future()
 
         def tell() -> None:
             try:
-                loop.call_soon_threadsafe(lambda: settled.done() or settled.set_result(None))
+                loop.call_soon_threadsafe(_resolve, settled)
             except RuntimeError:
                 log.debug("%s ended after the event loop that awaited it", self.name)
 
+        ticking: asyncio.Handle
+
+        def tick() -> None:  # a kernel's interrupt is a signal, which a loop only notices when something wakes it up
+            nonlocal ticking
+            ticking = loop.call_later(TICK_S, tick)
+
+        ticking = loop.call_soon(tick)
         self._when_settled(tell)
         try:
             yield from settled
         except asyncio.CancelledError:
             self.stop()
             self.join(PATIENCE_S)
-            if (
-                _in_kernel()
-            ):  # its interrupt cancels the cell's task; the learner shall see what an interrupt looks like
+            if _in_kernel():  # where an interrupt cancels the cell's task: the learner shall see an interrupt
                 raise KeyboardInterrupt from None
             raise
+        finally:
+            ticking.cancel()
         return self._outcome()
-
-    @property
-    def _settled(self) -> bool:
-        """Nothing will happen without somebody's doing."""
-        return self.ended or (self._trouble is not None and self._state == "paused")
-
-    def _when_settled(self, tell: Callable[[], None]) -> None:
-        with self._changed:
-            self._watchers.append(tell)
-            self._notify()
-
-    def _notify(self) -> None:
-        """Wake those who wait; the lock is held."""
-        self._changed.notify_all()
-        if self._settled:
-            watchers, self._watchers = self._watchers, []
-            for tell in watchers:
-                tell()
 
     def _outcome(self) -> Result:
         if self._failure:
@@ -308,96 +267,10 @@ class Run:
             raise self._unfinished()
         return self._result
 
-    # --- the thread ----------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        ORIGIN.set(Origin(0, self.name))
-        np.seterr(
-            over="ignore", invalid="ignore", divide="ignore"
-        )  # of this thread alone; the job looks for nan itself
-        state = "failed"
-        try:
-            with one_blas_thread():
-                state = self._carry_out()
-        except BaseException as why:  # noqa: BLE001 - whatever it is, who waits for the run must hear of it
-            self._failure, self.reason = (why, why.__traceback__), str(why).split("\n", 1)[0] or type(why).__name__
-        finally:
-            self._end(state)
-
-    def _carry_out(self) -> str:
-        job = self._job
-        self._timed(lambda: job.begin(self.name))
-        while not job.finished and self._may_go_on():
-            trouble = self._timed(job.advance)
-            if trouble:
-                self._hold(trouble)
-        return "finished" if job.finished else "stopped"
-
-    def _timed(self, part: Callable[[], RunError | None]) -> RunError | None:
-        start = perf_counter()
-        try:
-            return part()
-        finally:
-            self._elapsed_s += perf_counter() - start
-
-    def _may_go_on(self) -> bool:
-        """Between two steps: do what was asked for, hold while paused; False when the run shall stop."""
-        if self._wanted == self._state == "running" and not self._requests:
-            return True
-        while True:
-            while self._requests:
-                self._requests.popleft()()
-            state = self._next_state()
-            self._enter(state)
-            if state != "paused":
-                return state == "running"
-            with self._changed:
-                self._changed.wait_for(lambda: self._requests or self._next_state() != "paused")
-
-    def _next_state(self) -> str:
-        return "running" if self._wanted == "paused" and self._n_granted else self._wanted
-
-    def _enter(self, state: str) -> None:
-        # Events are emitted without the lock: whoever delivers them may be waiting for it.
-        if state != self._state and bus.listeners:
-            bus.emit(RunStateChanged(self._job.step, state))
-        with self._changed:
-            if state == "running" and self._n_granted:
-                self._n_granted -= 1
-            self._state = state
-            self._notify()
-
-    def _hold(self, trouble: RunError) -> None:
-        with self._changed:
-            self._trouble, self.reason = trouble, trouble.problem
-            if self._wanted != "stopping":
-                self._wanted, self._n_granted = "paused", 0
-
-    def _rewind(self, done: threading.Event) -> None:
-        self._job.rewind()
-        self._trouble, self.reason = None, ""
-        if bus.listeners:
-            bus.emit(RunStateChanged(self._job.step, "paused"))
-        with self._changed:
-            self._state = "paused"
-            self._notify()
-        done.set()
-
-    def _end(self, state: str) -> None:
-        """Tell everybody, whatever else goes wrong."""
-        try:
-            elapsed_ms = 1000 * self._elapsed_s
-            if state != "failed":
-                self._result = self._job.result(self.name, state, elapsed_ms)
-            if bus.listeners:
-                bus.emit(RunFinished(self.name, state, self._job.step, elapsed_ms, self.reason))
-            self.recording.close()
-        finally:
-            with self._changed:
-                if self._failure and not self._watchers:
-                    log.error("run %s failed", self.name, exc_info=self._failure[0])
-                self._state, self._requests = state, deque()
-                self._notify()
+def _resolve(settled: asyncio.Future[None]) -> None:
+    if not settled.done():  # nobody waits for a future that was cancelled
+        settled.set_result(None)
 
 
 def _in_kernel() -> bool:

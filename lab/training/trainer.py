@@ -1,6 +1,6 @@
 """Training as a job: one batch forward, backward and update a step, an evaluation after each epoch, and the way back.
 
-Everything that happens is said in events; a loss or a gradient that is no number stops before it can reach the parameters.
+All that happens is said in events; a loss or a gradient that is no number stops before it reaches the parameters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from lab.autograd import wrap
 from lab.data import Batch, Dataset, Loader
 from lab.errors import RunError
 from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
+from lab.nn.module import leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
@@ -131,7 +132,7 @@ class Training:
         for i, p in enumerate(self.optimizer.parameters):
             name = p.name or str(i)
             bus.emit(measured(step, name, "value", p.value))
-            bus.emit(measured(step, name, "gradient", p.node.grad))
+            bus.emit(measured(step, name, "gradient", leaf_of(p).grad))
 
     def _look_back(self) -> None:
         """Evaluate, and keep the state to come back to if all of it is finite."""

@@ -83,7 +83,7 @@ def test_mse_is_the_mean_square_and_differentiates():
         (
             lambda: mlp(3, 2, rng=0)(as_tensor([1, 2])),
             ShapeError,
-            "layer '0' Linear(3, 2) cannot take this input\ngiven: shape (1, 2)\nhint:  its last axis must have 3 entries",
+            "layer '0' Linear(3, 2) cannot take this input\ngiven: shape (1, 2)\nhint:  its last axis must have 3",
         ),
         (lambda: Linear(3, 2)(tensor(1.0)), ShapeError, "layer Linear(3, 2) cannot take this input\ngiven: shape ()"),
         (

@@ -119,6 +119,18 @@ def test_a_copied_model_is_trained_by_an_optimiser_of_its_own():
     assert bits(model) == before != bits(twin)
 
 
+def test_model_and_optimiser_copied_together_go_on_as_the_originals():
+    model = mlp(3, 4, 1, rng=0)
+    optimizer = Adam(model.parameters())
+    steps(model, optimizer, 2)
+    twin, its_optimizer = copy.deepcopy((model, optimizer))
+    steps(twin, its_optimizer, 3)
+    after = bits(twin)
+    assert after != bits(model)
+    steps(model, optimizer, 3)
+    assert after == bits(twin) == bits(model)
+
+
 def test_gradients_add_up_until_they_are_forgotten():
     p = leaf(1.0)
     optimizer = SGD([p], learning_rate=1.0)

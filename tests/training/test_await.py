@@ -1,6 +1,8 @@
 """`await run`, as a notebook's cell does it, without a notebook."""
 
 import asyncio
+import signal
+import threading
 
 import pytest
 
@@ -8,7 +10,7 @@ from lab.errors import RunError
 from lab.training import Countdown, Run
 from lab.training import run as run_module
 
-SOON = 30.0
+SOON = 10.0
 ENDLESS = 10**12
 
 
@@ -118,6 +120,39 @@ def test_in_a_kernel_an_interrupted_await_looks_like_an_interrupt(monkeypatch):
     assert isinstance(seen[0], KeyboardInterrupt)
     assert seen[0].__suppress_context__
     assert run.wait(SOON).state == "stopped"
+
+
+class InterruptsMain(Countdown):
+    """Counts on until the run is awaited, then sends what the kernel gets when the learner presses Interrupt."""
+
+    run, done = None, False
+
+    def advance(self):
+        if self.run is not None and self.run._watchers and not self.done:
+            self.done = True
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return super().advance()
+
+
+def test_a_signal_reaches_a_cell_that_awaits_although_nothing_else_wakes_the_loop():
+    job = InterruptsMain(ENDLESS)
+    job.run = run = Run(job)
+
+    async def cell():
+        task = asyncio.ensure_future(_awaited(run))
+        before = signal.signal(signal.SIGINT, lambda *_: task.cancel())  # so does ipykernel
+        try:
+            await soon(task)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cell())
+    assert run.wait(SOON).state == "stopped"
+
+
+async def _awaited(run):
+    return await run
 
 
 def test_a_kernel_is_known_by_its_shell(monkeypatch):

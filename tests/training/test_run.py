@@ -167,6 +167,17 @@ def test_even_an_exit_in_a_step_ends_the_run_and_not_the_process():
         Run(Exits(1)).wait(SOON)
 
 
+def test_a_result_that_cannot_be_made_is_a_failure():
+    class Empty(Countdown):
+        def result(self, run, state, elapsed_ms):
+            raise ValueError("no result")
+
+    run = Run(Empty(1))
+    with pytest.raises(ValueError, match="no result"):
+        run.wait(SOON)
+    assert (run.state, run.recording[-1].state) == ("failed", "failed")
+
+
 def test_trouble_pauses_names_itself_and_can_be_undone():
     run = Run(Countdown(5, troubled_at=3), name="stuck")
     for _ in range(2):
@@ -319,6 +330,11 @@ def test_waiting_until_a_state_gives_up_in_time():
     assert not run.wait_until("finished", timeout=0.0)
 
 
+def test_waiting_for_a_state_that_there_is_not_is_refused():
+    with pytest.raises(ArgumentError, match=r"never in such a state\ngiven: \['done'\]\nhint:  one of running, paused"):
+        Run(Countdown(1)).wait_until("done")
+
+
 class InterruptsMain(Countdown):
     """Counts on until somebody waits for the run, then does what the interrupt button does."""
 
@@ -350,7 +366,7 @@ def test_after_an_interrupt_a_second_run_works():
 
 def test_a_process_ends_although_a_run_goes_on():
     code = (
-        "import atexit; atexit.register(lambda: print(run.state))\n"  # handlers run in reverse: this one after the lab's
+        "import atexit; atexit.register(lambda: print(run.state))\n"  # in reverse order: after the lab
         "from lab.training import Countdown, Run\n"
         f"run = Run(Countdown({ENDLESS})); print(run.state)"
     )

@@ -85,7 +85,9 @@ def test_a_leaf_waits_while_more_gradient_is_to_come():
 
 
 def test_the_sign_of_a_gradient_is_in_its_colour_and_in_its_text():
-    rec = recorded([*leaf(1, "x", 2.0), *leaf(2, "y", 2.0), *op(3, "subtract", (1, 2), 0.0), *stored(2, -1.0), *stored(1, 1.0)])
+    rec = recorded(
+        [*leaf(1, "x", 2.0), *leaf(2, "y", 2.0), *op(3, "subtract", (1, 2), 0.0), *stored(2, -1.0), *stored(1, 1.0)]
+    )
     scene = GraphView(rec).picture_at(len(rec))
     assert scene.palette == "diverging"
     assert (node(scene, "1").tone, node(scene, "1").gradient) == (MOST_TONE, "grad +1.0")
@@ -109,7 +111,9 @@ def test_the_main_line_of_a_chain_is_straight_and_constants_stand_aside():
 
 
 def test_an_operand_that_is_not_tracked_is_a_small_constant_with_its_text():
-    rec = recorded([*leaf(1, "x", 3.0), *op(2, "multiply", (-1, 1), 6.0, ("2.0", "")), *rule(2, "multiply", 1.0, {1: (1, 2.0)}, 2)])
+    rec = recorded(
+        [*leaf(1, "x", 3.0), *op(2, "multiply", (-1, 1), 6.0, ("2.0", "")), *rule(2, "multiply", 1.0, {1: (1, 2.0)}, 2)]
+    )
     scene = GraphView(rec).picture_at(len(rec))
     constant = node(scene, "c2.0")
     assert (constant.kind, constant.label) == ("constant", "2.0")

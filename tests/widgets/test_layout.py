@@ -67,9 +67,9 @@ def test_boxes_never_overlap_and_edges_run_forward_within_the_picture(graph, dir
         path = [placed.centres[s], *bends, placed.centres[t]]
         assert all(a[along] < b[along] for a, b in pairwise(path))
     for (x, y), (w, h) in zip(placed.centres, sizes, strict=True):
-        assert -1e-6 <= x - w / 2
+        assert x - w / 2 >= -1e-6
         assert x + w / 2 <= placed.width + 1e-6
-        assert -1e-6 <= y - h / 2
+        assert y - h / 2 >= -1e-6
         assert y + h / 2 <= placed.height + 1e-6
 
 
@@ -78,7 +78,10 @@ def test_boxes_never_overlap_and_edges_run_forward_within_the_picture(graph, dir
 def test_no_edge_runs_through_a_box_that_is_not_its_own(graph, fast):
     sizes, edges = graph
     placed = layered(sizes, edges, fast=fast)
-    boxes = [(x - w / 2 + 1, y - h / 2 + 1, x + w / 2 - 1, y + h / 2 - 1) for (x, y), (w, h) in zip(placed.centres, sizes, strict=True)]
+    boxes = [
+        (x - w / 2 + 1, y - h / 2 + 1, x + w / 2 - 1, y + h / 2 - 1)
+        for (x, y), (w, h) in zip(placed.centres, sizes, strict=True)
+    ]
     for (s, t), bends in zip(edges, placed.bends, strict=True):
         path = [placed.centres[s], *bends, placed.centres[t]]
         for a, b in pairwise(path):
@@ -117,7 +120,9 @@ print(layered([(60.0 + i % 7, 30.0) for i in range(80)], edges))
 
 
 def test_two_processes_place_the_same_graph_alike():
-    runs = [subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True) for _ in range(2)]
+    runs = [
+        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True) for _ in range(2)
+    ]
     assert runs[0].stdout == runs[1].stdout != ""
 
 

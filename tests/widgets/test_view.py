@@ -12,8 +12,8 @@ from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets import pacer
 from widgets.fold import KEYFRAMES, Fold, Stretch
-from widgets.scene import Node, Scene
 from widgets.player import Player
+from widgets.scene import Node, Scene
 from widgets.view import View
 from widgets.views.gradient import GradientView
 from widgets.views.graph import GraphView

@@ -65,8 +65,10 @@ def layered(
         ((20.0, 10.0), (144.0, 10.0))
     """
     if len(sizes) > MAX_NODES:
-        raise ViewError(f"a picture shows at most {MAX_NODES} nodes", given=f"{len(sizes)} nodes", hint="group them first")
-    bad = [e for e in edges if not (0 <= min(e) and max(e) < len(sizes))]
+        raise ViewError(
+            f"a picture shows at most {MAX_NODES} nodes", given=f"{len(sizes)} nodes", hint="group them first"
+        )
+    bad = [e for e in edges if not (min(e) >= 0 and max(e) < len(sizes))]
     if bad:
         raise ViewError("an edge names a node that is not there", given=str(bad[0]))
     turned = direction == "down"  # everything below thinks left to right
@@ -78,12 +80,16 @@ def layered(
     parts, alone = components(len(boxes), edges)
     for part in parts:
         own = [i for i, (s, _) in enumerate(edges) if s in part]
-        wide, tall = _place(part, own, boxes, edges, rank, (layer_gap, node_gap), (0.0, top), frozenset(light), fast, centres, bends)
+        wide, tall = _place(
+            part, own, boxes, edges, rank, (layer_gap, node_gap), (0.0, top), frozenset(light), fast, centres, bends
+        )
         width, top = max(width, wide), top + tall + 2 * node_gap
     wide, tall = _rows(alone, boxes, node_gap, max(width, 640.0), top, centres)
     width, height = max(width, wide), max(0.0, top + tall - (0 if alone else 2 * node_gap))
     if turned:
-        return Placement(tuple((y, x) for x, y in centres), tuple(tuple((y, x) for x, y in b) for b in bends), height, width)
+        return Placement(
+            tuple((y, x) for x, y in centres), tuple(tuple((y, x) for x, y in b) for b in bends), height, width
+        )
     return Placement(tuple(centres), tuple(bends), width, height)
 
 
@@ -151,7 +157,9 @@ class _Layers(NamedTuple):
     n_nodes: int
 
 
-def _proper(part: frozenset[int], own: list[int], edges: Sequence[tuple[int, int]], rank: list[int], n_nodes: int) -> _Layers:
+def _proper(
+    part: frozenset[int], own: list[int], edges: Sequence[tuple[int, int]], rank: list[int], n_nodes: int
+) -> _Layers:
     first = min(rank[i] for i in part)
     layers: list[list[int]] = [[] for _ in range(max(rank[i] for i in part) - first + 1)]
     for i in sorted(part):
@@ -361,7 +369,9 @@ def _straightened(bends: list[Point], source: Point, target: Point) -> tuple[Poi
     return tuple(kept[1:])
 
 
-def _apart(own: list[int], edges: Sequence[tuple[int, int]], boxes: list[Size], centres: list[Point]) -> dict[int, Point]:
+def _apart(
+    own: list[int], edges: Sequence[tuple[int, int]], boxes: list[Size], centres: list[Point]
+) -> dict[int, Point]:
     """A bend for each of several edges that join the same two nodes, so that each can carry its own token and label."""
     twins: dict[tuple[int, int], list[int]] = {}
     for e in own:
@@ -375,9 +385,7 @@ def _apart(own: list[int], edges: Sequence[tuple[int, int]], boxes: list[Size], 
     return bends
 
 
-def _rows(
-    alone: list[int], boxes: list[Size], gap: float, width: float, top: float, centres: list[Point]
-) -> Size:
+def _rows(alone: list[int], boxes: list[Size], gap: float, width: float, top: float, centres: list[Point]) -> Size:
     """Isolated nodes, left to right in rows no wider than `width`."""
     x, y, tall, widest = 0.0, top, 0.0, 0.0
     for i in alone:

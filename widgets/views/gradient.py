@@ -136,10 +136,16 @@ class GradientView(View[Tracks]):
         if not name:
             return "Nothing was measured yet."
         track = state.by_name[name]
-        lines = [f"Step {track.latest.step}: norm of the {self.role} of {name} is {theme.short(float(track.norm.array[-1]))}."]
+        lines = [
+            f"Step {track.latest.step}: norm of the {self.role} of {name} is {theme.short(float(track.norm.array[-1]))}."
+        ]
         lines.append(_trouble(state))
         for other, t in state.by_name.items():
-            bad = f", {t.latest.n_nonfinite:,} of {t.latest.n_entries:,} entries not finite" if t.latest.n_nonfinite else ""
+            bad = (
+                f", {t.latest.n_nonfinite:,} of {t.latest.n_entries:,} entries not finite"
+                if t.latest.n_nonfinite
+                else ""
+            )
             dead = ", all entries 0" if t.norm.array[-1] == 0 else ""
             lines.append(f"{other}: norm {theme.short(float(t.norm.array[-1]))}{dead}{bad}")
         return "\n".join(line for line in lines if line)
@@ -150,7 +156,9 @@ class GradientView(View[Tracks]):
         """The chart with a list of parameters above it."""
         import ipywidgets as ipw
 
-        self._choice = ipw.Dropdown(description="Parameter", options=[], tooltip="Parameter whose entries are shown below")
+        self._choice = ipw.Dropdown(
+            description="Parameter", options=[], tooltip="Parameter whose entries are shown below"
+        )
         self._choice.observe(self._choose, "value")
         box = ipw.VBox([self._choice, self.host])
         self.shown()
@@ -217,7 +225,12 @@ def _layout(name: str, role: str = "gradient") -> dict[str, Any]:
         "height": 460,
         "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g"},
         "xaxis": {"anchor": "y"},
-        "xaxis2": {"anchor": "y2", "title": {"text": f"entry of the {role} of {name}"}, "zeroline": True, "automargin": True},
+        "xaxis2": {
+            "anchor": "y2",
+            "title": {"text": f"entry of the {role} of {name}"},
+            "zeroline": True,
+            "automargin": True,
+        },
         "yaxis2": {"anchor": "x2", "domain": [0.0, 0.34], "title": {"text": "entries"}, "zeroline": False},
         "bargap": 0.02,
     }

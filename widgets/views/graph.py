@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.events import BackwardStarted, Event, GradientStored, OpRecorded, RuleApplied, ValueSeen
-from widgets import theme
 from widgets.fold import Events, Positions, Stretch
 from widgets.layout.dag import MAX_NODES, layered
 from widgets.measure import text_width
@@ -269,7 +268,9 @@ def _planned(
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
     extent = placed.width, placed.height
     used = {p for entry in final.entries.values() for p in entry.parents}
-    return Plan(called, boxes, bends, frozenset(n for n, e in final.entries.items() if e.op and n not in used), extent, 0.0)
+    return Plan(
+        called, boxes, bends, frozenset(n for n, e in final.entries.items() if e.op and n not in used), extent, 0.0
+    )
 
 
 def _signed(state: Tape) -> dict[int, float]:

@@ -231,7 +231,13 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
             "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%", "zeroline": False,
         }  # fmt: skip
         more["height"] = 420
-        more["xaxis2"] = {"title": {"text": "step"}, "matches": "x", "anchor": "y2", "zeroline": False, **more.get("xaxis", {})}
+        more["xaxis2"] = {
+            "title": {"text": "step"},
+            "matches": "x",
+            "anchor": "y2",
+            "zeroline": False,
+            **more.get("xaxis", {}),
+        }
         more["xaxis"] = {**more.get("xaxis", {}), "title": {"text": ""}}
     return theme.axes("step", "loss", **more)
 
@@ -243,7 +249,9 @@ def _ending(state: Curve) -> str:
 def _trouble(state: Curve) -> list[str]:
     lines = []
     if state.first_bad >= 0:
-        lines.append(f"First nan or infinite loss at step {state.first_bad}; {state.n_bad:,} such steps are drawn as gaps.")
+        lines.append(
+            f"First nan or infinite loss at step {state.first_bad}; {state.n_bad:,} such steps are drawn as gaps."
+        )
     if state.end == "failed":
         lines.append(f"The run failed: {state.reason}")
     return lines

@@ -124,7 +124,7 @@ class Tape:
         room = max(0, limit - len(pen.entries))
         kept, cut = grows[:room], grows[room:]
         pen.n_left_out += int(np.isin(cut, stretch.positions(OpRecorded)).sum())
-        known = [*pen.entries, *(int(getattr(stretch.events[int(p)], "node")) for p in kept)]
+        known = [*pen.entries, *(int(stretch.events[int(p)].node) for p in kept)]
         parts = [kept, stretch.positions(BackwardStarted), stretch.positions(BackwardFinished)]
         for kind in (ValueSeen, RuleApplied, GradientStored):
             positions = stretch.positions(kind)
@@ -145,9 +145,7 @@ class _Pen:
         self.n_walks, self.root, self.n_left_out = tape.n_walks, tape.root, tape.n_left_out
 
     def tape(self) -> Tape:
-        return Tape(
-            self.entries, self.contributions, self.targets, self.now, self.n_walks, self.root, self.n_left_out
-        )
+        return Tape(self.entries, self.contributions, self.targets, self.now, self.n_walks, self.root, self.n_left_out)
 
     def write(self, event: Event) -> None:
         match event:
@@ -165,7 +163,9 @@ class _Pen:
             case GradientStored() if event.node in self.entries:
                 entry = self.entries[event.node]
                 before = entry.before if event.accumulated else None
-                self.entries[event.node] = entry._replace(accumulated=event.accumulated, walk=self.n_walks, before=before)
+                self.entries[event.node] = entry._replace(
+                    accumulated=event.accumulated, walk=self.n_walks, before=before
+                )
                 self.now = Now("stored", event.node)
             case BackwardFinished():
                 self.now = Now("finish", event.root)
@@ -184,9 +184,7 @@ class _Pen:
         entry = self.entries.get(event.node)
         if entry is None:
             return
-        seen = Seen(
-            event.shape, event.minimum, event.maximum, event.mean, event.norm, event.n_nonfinite, event.value
-        )
+        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, event.norm, event.n_nonfinite, event.value)
         if event.role == "value":
             self.entries[event.node] = entry._replace(value=seen)
         elif event.role == "gradient":

@@ -51,7 +51,10 @@ def names(entries: Mapping[int, Entry]) -> dict[int, str]:
 def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
     """The operands of an operation by name; those that are not tracked by their number, or by their shape in brackets."""
     texts = entry.constants or ("",) * len(entry.parents)
-    return [called.get(p, _constant(text) or ("·" if p >= 0 else "const")) for p, text in zip(entry.parents, texts, strict=False)]
+    return [
+        called.get(p, _constant(text) or ("·" if p >= 0 else "const"))
+        for p, text in zip(entry.parents, texts, strict=False)
+    ]
 
 
 def _constant(text: str) -> str:
