@@ -23,7 +23,7 @@ endif
 DEPS :=
 SOAK := 20
 ARGS :=
-LINT := lint
+LINT := yes
 VENV := .venv/$(TAG)$(if $(DEPS),-$(DEPS))
 PY   := $(VENV)/bin/python
 PIP  := $(PY) -m pip --disable-pip-version-check install --quiet
@@ -32,7 +32,7 @@ PIP  := $(PY) -m pip --disable-pip-version-check install --quiet
 
 lab: $(VENV)/.lab
 	@$(PY) -m lab warm
-	@$(PY) -m lab open $(ARGS)
+	@$(PY) -m lab open $(ARGS) || [ $$? = 130 ] # Ctrl-C is how one closes it
 
 test: $(VENV)/.test browser
 	@$(MAKE) --no-print-directory lint-and-test SELECT="not soak"
@@ -71,7 +71,7 @@ browser: $(VENV)/.test
 # The tests run even where the linter complains, so that one run tells everything; pytest has the last word.
 lint-and-test:
 	@status=0; \
-	$(if $(LINT),$(MAKE) --no-print-directory $(LINT) || status=1;) \
+	$(if $(LINT),$(PY) -m ruff check || status=1; $(PY) -m mypy || status=1;) \
 	$(PY) -m pytest -m "$(SELECT)" $(ARGS) || status=1; \
 	exit $$status
 

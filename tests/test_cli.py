@@ -46,7 +46,7 @@ def test_warm_compiles_with_progress_and_says_where():
     *progress, last = done.stdout.splitlines()
     assert progress
     assert all(line.startswith("Kernels [") and "\r" not in line for line in progress)
-    total = len(progress)
+    total = len(progress) - 1  # one line before each kernel, and one at the end
     assert progress[-1].startswith(f"Kernels [{'#' * 20}] {total}/{total}")
     assert last == f"The compiled kernels are in {kernels.cache_folder()}"
 
@@ -83,6 +83,15 @@ def test_ctrl_c_is_130_without_a_traceback(monkeypatch, capsys):
     monkeypatch.setattr(kernels, "warm", lambda progress: os.kill(os.getpid(), signal.SIGINT))
     assert cli.main(["warm"]) == 130
     assert capsys.readouterr().err == "\nStopped.\n"
+
+
+def test_a_reader_that_leaves_early_causes_no_traceback():
+    with subprocess.Popen([sys.executable, "-m", "lab", "doctor"], cwd=ROOT, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def test_open_reports_a_folder_that_cannot_be(tmp_path):
@@ -128,6 +137,22 @@ def test_doctor_works_without_home_terminal_or_locale(tmp_path):
     assert "cure: set HOME" in done.stdout
 
 
+def test_a_user_without_a_home_is_a_note_and_jupyter_gets_a_folder(monkeypatch, capsys):
+    def nobody():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    with pytest.raises(doctor.Ailment, match="HOME is not set") as caught:
+        doctor.home()
+    assert not caught.value.serious
+    with opener._usable_home() as environment:
+        folder = Path(environment["HOME"])
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert all(Path(environment[name]).is_relative_to(folder) for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"))
+    assert not folder.exists()
+    assert "cannot be written" in capsys.readouterr().err
+
+
 def test_doctor_names_an_old_package_and_its_cure(monkeypatch, capsys):
     real = doctor.importlib.metadata.version
     old = {"ipykernel": "7.3.9"}
@@ -159,14 +184,23 @@ def test_doctor_says_that_numba_is_missing_or_broken(monkeypatch):
         doctor.numba()
 
 
-def test_doctor_refuses_a_kernel_cache_that_others_can_write(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path)
-    tmp_path.chmod(0o700)
-    assert doctor.kernel_cache() == str(tmp_path)
+def test_doctor_notes_a_kernel_cache_that_others_can_write(tmp_path):
     tmp_path.chmod(0o777)
-    with pytest.raises(doctor.Ailment, match="can be written by others") as caught:
+    done = run("doctor", LAB_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert table(done.stdout)["kernel cache"] == "note"
+    assert f"cure: chmod 700 {tmp_path}" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_notes_that_kernels_cannot_be_kept(monkeypatch, tmp_path):
+    monkeypatch.delenv("LAB_CACHE_DIR", raising=False)
+    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path / "kernels-1")
+    assert doctor.kernel_cache() == str(tmp_path / "kernels-1")
+    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path)
+    with pytest.raises(doctor.Ailment, match="compiled anew") as caught:
         doctor.kernel_cache()
-    assert caught.value.cure == f"chmod 700 {tmp_path}"
+    assert "LAB_CACHE_DIR" in caught.value.cure
 
 
 def test_doctor_says_when_no_folder_takes_temporary_files(monkeypatch):

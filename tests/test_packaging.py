@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests import dependencies
-from tests.support import fetch, free_port
+from tests.support import fetch, free_port, without_root_powers
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.slow
@@ -80,6 +80,27 @@ def test_the_installed_lab_passes_its_own_doctor(installed, tmp_path):
     assert f"in {next(installed.glob('lib/python*/site-packages'))}/lab/lessons" in out
 
 
+def test_a_read_only_installation_and_home_work(installed, tmp_path):
+    (site,) = installed.glob("lib/python*/site-packages")
+    home = tmp_path / "home"
+    home.mkdir()
+    rooms = [site / "lab", site / "widgets"]
+    locked = [home, site, *rooms, *(path for room in rooms for path in room.rglob("*") if path.is_dir())]
+    for folder in locked:
+        folder.chmod(0o555)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG", "LAB_"))}
+    environment |= {"HOME": str(home), "TMPDIR": str(tmp_path), "PYTHONPATH": "", "LC_ALL": "C"}
+    for verb in ("warm", "doctor"):
+        done = subprocess.run([installed / "bin" / "autodiff-lab", verb], cwd="/", env=environment, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=without_root_powers)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for folder in locked:
+        folder.chmod(0o755)
+    assert f"note  home folder      {home} cannot be written" in done.stdout
+    assert f"ok    kernel cache     {tmp_path}" in done.stdout
+    assert list(home.iterdir()) == []
+
+
 def test_the_installed_lab_opens_copies_of_the_lessons(installed, tmp_path):
     share = Path(sys.prefix, "share", "jupyter")
     environment = os.environ | {"PYTHONPATH": "", "JUPYTERLAB_DIR": str(share / "lab"), "JUPYTER_PATH": str(share)}
@@ -119,3 +140,16 @@ def test_the_image_pins_every_dependency():
     pins = dependencies.pinned((ROOT / "binder" / "environment.yml").read_text("utf-8"))
     wanted = {pin.split("==")[0] for pin in dependencies.lowest((ROOT / "pyproject.toml").read_text("utf-8"))}
     assert wanted <= {pin.split("==")[0] for pin in pins}
+
+
+@pytest.mark.parametrize("target", ["lab", "test", "quick", "full", "soak", "lint", "bench", "notebooks", "clean"])
+def test_the_makefile_knows_its_targets(target):
+    command("make", "--dry-run", target, f"PYTHON={sys.executable}", cwd=ROOT, MAKEFLAGS="")
+
+
+@pytest.mark.parametrize("python", ["/nonexistent/python3", "false"])
+def test_the_makefile_says_what_python_it_needs(python):
+    done = subprocess.run(["make", "--dry-run", "quick", f"PYTHON={python}"], cwd=ROOT, capture_output=True, text=True,
+                          env=os.environ | {"MAKEFLAGS": ""}, check=False)
+    assert done.returncode == 2
+    assert "name a Python 3.11 or newer" in done.stderr

@@ -1,7 +1,7 @@
 """The backward walk: collect, sort by id, check everything, only then run.
 
-It is iterative, so a chain of any length works; it is atomic, since a leaf's `.grad` is touched only after every rule has
-run; it frees what it has read, unless told to retain it.
+It is iterative, so a chain of any length works; it is atomic, since a leaf's `.grad` is touched only after every rule
+has run; it frees what it has read, unless told to retain it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from lab.autograd import mutation
-from lab.autograd.observe import emit_value, parent_ids
+from lab.autograd.observe import emit_value, observe_rule
 from lab.autograd.tape import AnyNode, Leaf, Node, fold_eager
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
 from lab.errors import GradientError
 from lab.events.bus import Detail, bus
-from lab.events.catalogue import BackwardFinished, BackwardStarted, GradientStored, RuleApplied
+from lab.events.catalogue import BackwardFinished, BackwardStarted, GradientStored
 from lab.ops import cast, where
 from lab.ops.shape import fold
 
@@ -57,9 +57,7 @@ class Walk:
             if op.singular:
                 flags |= SINGULAR
             hooked = hooked or node.hooks is not None
-            for parent in node.parents:  # type: ignore[union-attr]
-                if parent is not None:
-                    stack.append(parent)
+            stack += [p for p in node.parents if p is not None]  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
         self.guarded, self.hooked = flags == MASKS | SINGULAR, hooked
@@ -142,8 +140,9 @@ def run_eager(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any
 def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any]:
     """The same walk with hooks, events, the singular guard and anomaly checks."""
     anomaly, operations = STATE.get().anomaly, bus.operations
-    masked: set[int] = set()
+    masked: set[int] | None = set() if walk.guarded else None
     detailed = operations and bus.detail >= Detail.STATISTICS
+    by_edge = anomaly or walk.guarded or detailed
     if operations:
         bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), 0)
     for node in walk.nodes:
@@ -151,14 +150,14 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
         if ct is not None:
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
-            if detailed:
-                emit_value(node.id, "gradient", ct)
-            if anomaly or walk.guarded or detailed:
-                _pull_edges(node, ct, grads, masked if walk.guarded else None, anomaly)
+            if by_edge:
+                if detailed:
+                    emit_value(node.id, "gradient", ct)
+                _pull_edges(node, ct, grads, masked, anomaly)
             else:
                 node.op.pull(node, ct, grads)  # type: ignore[misc]
             if operations:
-                _tell_rule(node, 0)
+                observe_rule(node, 0)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -171,9 +170,10 @@ def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], masked: set[int] | N
     op = node.op
     contributions = edges(node, ct, general=False)
     guard = masked is not None and op.singular and node.id in masked
-    for i, (parent, c) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or c is None:
+    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
+        if parent is None or sent is None:
             continue
+        c = sent
         if guard:
             c = np.where(_at(ct, c) == 0, np.zeros((), c.dtype), c)
         if node.fit is not None and node.fit[i] is not None:
@@ -197,7 +197,7 @@ def _at(ct: Any, c: Any) -> Any:
 
 
 def edges(node: Node, ct: Any, *, general: bool, saved: tuple[Any, ...] | None = None) -> list[Any]:
-    """What the rules of a node send to each parent, before it is brought to the parent's shape; None where nothing is wanted."""
+    """What the rules of a node send to each parent, not yet brought to its shape; None where nothing is wanted."""
     op, values = node.op, node.saved if saved is None else saved
     out: list[Any] = []
     for i, parent in enumerate(node.parents):
@@ -238,7 +238,7 @@ def run_general(
                 ct = run_hooks(node, ct)
             _pull_general(node, ct, grads, masked, owner)
             if bus.operations:
-                _tell_rule(node, level)
+                observe_rule(node, level)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -259,9 +259,10 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], masked: set[int], 
         )
     contributions = edges(node, ct, general=True, saved=saved)
     guard = op.singular and node.id in masked
-    for i, (parent, c) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or c is None:
+    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
+        if parent is None or sent is None:
             continue
+        c = sent
         if guard:
             c = where(ct == 0, 0.0, c)
         spec = node.fit[i] if node.fit is not None else None
@@ -300,13 +301,8 @@ def run_hooks(node: AnyNode, ct: Any) -> Any:
     return ct
 
 
-def _tell_rule(node: Node, level: int) -> None:
-    targets = tuple([-1 if node.op.rule(i) is None else p for i, p in enumerate(parent_ids(node.parents))])
-    bus.emit_row(RuleApplied, node.id, node.op.name, targets, level)
-
-
 def _store(walk: Walk, grads: dict[int, Any]) -> None:
-    """Add the cotangents to `.grad` of the leaves; nothing in the user's hands may share memory with another's gradient."""
+    """Add the cotangents to `.grad` of the leaves; no two gradients in the user's hands share memory."""
     seen: set[int] = set()
     for leaf in sorted(walk.leaves.values(), key=lambda x: -x.id):
         g = grads.get(leaf.id)

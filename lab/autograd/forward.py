@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab.autograd.interpreter import Interpreter, Tracer
+from lab.autograd.tape import firm
 from lab.errors import UnsupportedError
 from lab.ops import broadcast_to, cast
 from lab.ops.primitive import Op
@@ -36,6 +37,7 @@ def tangent_of(op: Op, primals: tuple[Any, ...], tangents: tuple[Any, ...], out:
     if not any(op.rule(i) for i in live):
         return None
     if op.elementwise:
+        primals = tuple(firm(p, out) for p in primals)
         terms = [op.rule(i).general(tangents[i], out, *primals, **params) for i in live if op.rule(i)]  # type: ignore[union-attr]
     elif op.tangent is not None:
         terms = [op.tangent(tangents, out, *primals, **params)]

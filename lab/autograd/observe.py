@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from time import perf_counter_ns
 from types import FrameType
 from typing import Any
 
@@ -16,43 +17,90 @@ import numpy as np
 from lab.autograd.tape import AnyNode, Leaf, Node
 from lab.config import STATE
 from lab.events.bus import Detail, bus
-from lab.events.catalogue import LeafUsed, OpRecorded, ValueSeen
+from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
+from lab.events.event import ORIGIN
 from lab.ops.primitive import Op
 
 _HERE = str(Path(__file__).resolve().parents[1])
 LARGEST_COPY = 4096
 """Arrays of more entries are described by statistics, never copied."""
 
+EVERY = 1023
+"""The queue's length is looked at once in so many (a power of two, less one) rows that were appended directly."""
+
+_append, _now, _origin = bus.append, perf_counter_ns, ORIGIN.get
+
+
+def observe_unary(node: Node, parent: AnyNode, x: Any, out: Any) -> None:
+    """`observe_op` for one operand: appends the row itself while nobody wants sources or values."""
+    if not bus.plain:
+        observe_op(node.op, node, (x,), out)
+        return
+    number = node.id
+    if parent.generation < bus.generation:
+        _tell_leaf(parent, x, None)
+    _append((OpRecorded, _now(), _origin(), (number, node.op.name, (parent.id,), out.shape, out.dtype, 0)))
+    if not number & EVERY:
+        bus.relieve()
+
+
+def observe_binary(node: Node, x: Any, y: Any, out: Any) -> None:
+    """`observe_op` for two operands."""
+    if not bus.plain:
+        observe_op(node.op, node, (x, y), out)
+        return
+    number = node.id
+    a, b = node.parents
+    id_a = id_b = -1
+    if a is not None:
+        id_a = a.id
+        if a.generation < bus.generation:
+            _tell_leaf(a, x, None)
+    if b is not None:
+        id_b = b.id
+        if b.generation < bus.generation:
+            _tell_leaf(b, y, None)
+    _append((OpRecorded, _now(), _origin(), (number, node.op.name, (id_a, id_b), out.shape, out.dtype, 0)))
+    if not number & EVERY:
+        bus.relieve()
+
 
 def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int = 0) -> None:
-    """Emit LeafUsed, OpRecorded and, if asked for, ValueSeen for a node that was just recorded."""
-    state = STATE.get()
-    if state.anomaly:
-        frame = _user_frame()
-        node.where = f"{frame.f_code.co_filename}, line {frame.f_lineno}" if frame else ""
-    if not bus.operations:
-        return
-    parents = node.parents
+    """Emit LeafUsed, OpRecorded and, if asked for, ValueSeen for a node that was just recorded.
+
+    Only called while somebody listens to operations. The general way; the two above are its fast twins.
+    """
+    ids = []
     frame = _user_frame() if bus.sources else None
-    for a, parent in zip(args, parents, strict=True):
-        if type(parent) is Leaf and parent.generation != bus.generation:
-            parent.generation = bus.generation
-            bus.emit_row(
-                LeafUsed, parent.id, parent.name or _name_of(a, frame), out.shape if a is None else np.shape(a), a.dtype
-            )
-            if bus.detail:
-                emit_value(parent.id, "value", a)
-    ids = parent_ids(parents)
+    for i, parent in enumerate(node.parents):
+        if parent is None:
+            ids.append(-1)
+            continue
+        ids.append(parent.id)
+        if parent.generation < bus.generation:
+            _tell_leaf(parent, args[i], frame)
     if frame is None:
-        bus.emit_row(OpRecorded, node.id, op.name, ids, out.shape, out.dtype, level)
+        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), out.shape, out.dtype, level)
     else:
-        words = tuple(_constant(a) if p is None else "" for a, p in zip(args, parents, strict=True))
-        bus.emit_row(
-            OpRecorded, node.id, op.name, ids, tuple(out.shape), out.dtype, level,
-            words, state.module, frame.f_code.co_filename, frame.f_lineno,
-        )  # fmt: skip
+        words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
+        where = STATE.get().module, frame.f_code.co_filename, frame.f_lineno
+        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, words, *where)
     if bus.detail:
         emit_value(node.id, "value", out)
+
+
+def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:
+    assert isinstance(leaf, Leaf)  # a Node is of every generation
+    leaf.generation = bus.generation
+    bus.emit_row(LeafUsed, leaf.id, leaf.name or _name_of(a, frame), tuple(a.shape), a.dtype)
+    if bus.detail:
+        emit_value(leaf.id, "value", a)
+
+
+def remember_line(node: Node) -> None:
+    """Keep the source line of a node, for anomaly mode."""
+    frame = _user_frame()
+    node.where = f"{frame.f_code.co_filename}, line {frame.f_lineno}" if frame else ""
 
 
 def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int = -1) -> None:
@@ -71,7 +119,7 @@ def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int
             float(np.sqrt(np.dot(wide.ravel(), wide.ravel()))),
         )
     else:
-        numbers = (float("nan"),) * 4  # type: ignore[assignment]
+        numbers = (float("nan"),) * 4
     keep = bus.detail >= Detail.VALUE and array.size <= LARGEST_COPY
     bus.emit_row(ValueSeen, node, role, source, argument, array.shape, *numbers, n_bad, array.copy() if keep else None)
 
@@ -115,3 +163,19 @@ def _constant(a: Any) -> str:
 def parent_ids(parents: tuple[AnyNode | None, ...]) -> tuple[int, ...]:
     """Ids of parents, -1 for an operand that is not tracked."""
     return tuple([-1 if p is None else p.id for p in parents])
+
+
+def observe_rule(node: Node, level: int) -> None:
+    """Emit RuleApplied for a node whose rules just ran."""
+    rules, parents, number = node.op.rules, node.parents, node.id
+    if None in rules:
+        rule = node.op.rule
+        targets = tuple([-1 if rule(i) is None else p for i, p in enumerate(parent_ids(parents))])
+    elif len(parents) == 2:
+        a, b = parents
+        targets = (-1 if a is None else a.id, -1 if b is None else b.id)
+    else:
+        targets = parent_ids(parents)
+    _append((RuleApplied, _now(), _origin(), (number, node.op.name, targets, level)))
+    if not number & EVERY:
+        bus.relieve()

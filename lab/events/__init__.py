@@ -1,5 +1,6 @@
 """Events: what the engine, the compiler and the cluster say of themselves, and the Recording that keeps it."""
 
+from lab.events.arrays import Arrays
 from lab.events.bus import Batch, Bus, Detail, Listener, Row, bus
 from lab.events.catalogue import (
     BackwardFinished,
@@ -17,8 +18,9 @@ from lab.events.catalogue import (
     StepFinished,
     ValueSeen,
 )
-from lab.events.columns import Arrays, Ragged
+from lab.events.columns import Ragged
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
+from lab.events.listen import Listening, listen
 from lab.events.recording import Recording, record
 from lab.events.table import Columns
 
@@ -39,6 +41,7 @@ __all__ = [
     "HyperparameterChanged",
     "LeafUsed",
     "Listener",
+    "Listening",
     "OpRecorded",
     "Origin",
     "ParameterMeasured",
@@ -54,5 +57,6 @@ __all__ = [
     "bus",
     "event",
     "fields_of",
+    "listen",
     "record",
 ]

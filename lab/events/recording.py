@@ -1,37 +1,34 @@
 """Recording: keeps the events that it is told, in columns; views fold it, tests read it, a file holds it.
 
-It is a listener like any other. One thread at a time writes (whoever flushes the bus), any number read, each a
+It is a listener like any other. One thread at a time writes (the bus sees to that), any number read, each a
 consistent prefix: a batch is published by one statement after all of its columns have been written.
 """
 
 from __future__ import annotations
 
 import html
-import linecache
 import platform
 import sys
-import threading
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import compress
+from os import PathLike
 from typing import overload
 
 import numpy as np
 
-from lab.errors import RecordingError
+from lab.events import loading, saving
 from lab.events.bus import Batch, Detail, bus
-from lab.events.columns import Budget, Flat, Growing, Ints, Strings, Values
-from lab.events.event import ORIGIN, Event, Origin, fields_of
+from lab.events.columns import Ints
+from lab.events.event import ORIGIN, Event, fields_of
+from lab.events.schema import Head
+from lab.events.store import Store
 from lab.events.table import Columns, Table
 
 LIMIT = 2_000_000
 """Events that a recording takes unless told otherwise: some 140 bytes each for OpRecorded, so at most about 0.5 GB."""
 VALUE_BYTES = 64 * 2**20
 """Bytes of arrays that it takes."""
-_MAX_LINE = 500
-_MAX_LINES = 100_000
 _BLOCK = 1024
 
 
@@ -48,8 +45,6 @@ class Recording(Sequence[Event]):
         value_bytes: how many bytes of arrays it takes; later ones are None, counted in `dropped_values`.
 
     Attributes:
-        dropped: events that were lost or found no room.
-        dropped_values: arrays that found no room.
         detached_because: the error that ended it, or None.
         meta: text about it by name: title, lab, python, numpy, created, note. Yours to change.
 
@@ -76,7 +71,6 @@ class Recording(Sequence[Event]):
     ) -> None:
         self.detail, self.sources, self.limit = Detail.named(detail), sources, limit
         self.run = ORIGIN.get().run if run is None else run
-        self.dropped = 0
         self.detached_because: BaseException | None = None
         roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
@@ -88,16 +82,7 @@ class Recording(Sequence[Event]):
             "note": "",
         }
         self._wanted = None if kinds is None else frozenset(kinds)
-        self._lock = threading.Lock()  # of writers; readers need none
-        self._n, self._last_seq, self._used, self._dirty = 0, -1, (0, 0), False
-        self._budget = Budget(value_bytes)
-        self._strings = Strings()
-        self._origins: list[Origin] = []
-        self._origin_codes: dict[Origin, int] = {}
-        self._tables: list[Table] = []
-        self._codes: dict[type[Event], int] = {}
-        self._order = Growing(np.uint8)  # for each event the number of its table
-        self._lines: dict[tuple[str, int], str] = {}
+        self._store = Store(value_bytes)
 
     # --- as a listener -------------------------------------------------------------------------------------------
 
@@ -105,110 +90,18 @@ class Recording(Sequence[Event]):
         return self._wanted is None or kind in self._wanted
 
     def lost(self, n_events: int) -> None:
-        self.dropped += n_events
+        self._store.n_dropped += n_events
 
     def detached(self, why: BaseException) -> None:
         self.detached_because = why
 
     def receive(self, batch: Batch) -> None:
-        """Take a batch; one that was taken before (its delivery was interrupted) is passed over."""
-        with self._lock:
-            self._roll_back()
-            old = bisect_right(batch.seqs, self._last_seq)
-            if old < len(batch):
-                self._take(batch[old:] if old else batch)
-
-    def _roll_back(self) -> None:
-        """Forget what an interrupted batch left behind the published end."""
-        if self._dirty:
-            for table in self._tables:
-                table.truncate(self._n)
-            self._order.n = self._n
-            self._budget.used, self._budget.n_dropped = self._used
-            self._dirty = False
-
-    def _take(self, batch: Batch) -> None:
-        self._dirty = True
-        kinds, times, origins, rows = zip(*batch.rows, strict=True)
-        seqs: Sequence[int] = batch.seqs
-        if self.run != "*" and not (origins.count(origins[0]) == len(origins) and origins[0].run == self.run):
-            ours = [origin.run == self.run for origin in origins]
-            kinds, times, origins, rows, seqs = (tuple(compress(x, ours)) for x in (kinds, times, origins, rows, seqs))
-        room = max(self.limit - self._n, 0)
-        n_over = max(len(kinds) - room, 0)
-        if n_over:
-            kinds, times, origins, rows, seqs = kinds[:room], times[:room], origins[:room], rows[:room], seqs[:room]
-        if kinds:
-            self._write(kinds, np.array(times, np.int64), self._coded(origins), rows, np.array(seqs, np.int64))
-        self._publish(batch.seqs[-1], n_over)
-
-    def _publish(self, last_seq: int, n_over: int) -> None:
-        used = self._budget.used, self._budget.n_dropped
-        # One statement, no call in it: an interrupt comes before it, and the batch comes again, or after, and it is in.
-        self._n, self._last_seq, self._used, self.dropped, self._dirty = (
-            self._order.n,
-            last_seq,
-            used,
-            self.dropped + n_over,
-            False,
-        )
-
-    def _coded(self, origins: tuple[Origin, ...]) -> Flat:
-        single = origins.count(origins[0]) == len(origins)
-        for origin in origins[:1] if single else dict.fromkeys(origins):
-            if origin not in self._origin_codes:
-                self._origins.append(origin)
-                self._origin_codes[origin] = len(self._origins) - 1
-        if single:
-            return np.full(len(origins), self._origin_codes[origins[0]], np.int32)
-        return np.fromiter(map(self._origin_codes.__getitem__, origins), np.int32, len(origins))
-
-    def _write(
-        self, kinds: Sequence[type[Event]], times: Flat, origins: Flat, rows: Sequence[Values], seqs: Flat
-    ) -> None:
-        if not self._codes.keys() >= {*kinds}:
-            for kind in dict.fromkeys(kinds):  # in order of appearance
-                self._codes[kind] = self._code_for(kind)
-        order = np.fromiter(map(self._codes.__getitem__, kinds), np.uint8, len(kinds))
-        for code in np.unique(order).tolist():
-            here = np.flatnonzero(order == code)
-            table = self._tables[code]
-            its_rows = rows if len(here) == len(rows) else [rows[i] for i in here.tolist()]
-            table.extend(here + self._n, seqs[here], times[here], origins[here], its_rows)
-            if self.sources and "file" in table.columns and "line" in table.columns:
-                self._keep_lines(table, self._n)
-        self._order.extend(order)
-
-    def _code_for(self, kind: type[Event]) -> int:
-        for code, table in enumerate(self._tables):
-            if table.kind.__name__ == kind.__name__:  # its cell ran again: the same kind, if it has the same fields
-                if fields_of(table.kind) == fields_of(kind):
-                    return code
-                raise RecordingError(
-                    f"the kind {kind.__name__} changed its fields during the recording",
-                    given=f"{', '.join(fields_of(kind))} after {', '.join(fields_of(table.kind))}",
-                    hint="start a new recording",
-                )
-        if len(self._tables) == 256:
-            raise RecordingError("a recording holds at most 256 kinds of events", given=kind.__name__)
-        self._tables.append(Table(kind, self._strings, self._origins, self._budget))
-        return len(self._tables) - 1
-
-    def _keep_lines(self, table: Table, start: int) -> None:
-        """Read the source lines that the newest rows name, now: the file may change, and the recording may travel."""
-        first, last = table.rows(start, sys.maxsize)
-        files, lines = (table.columns[name].pack(first, last)[""] for name in ("file", "line"))
-        known = (lines > 0) & (lines < 2**31)
-        pairs = np.unique(files[known].astype(np.int64) << 32 | lines[known])
-        for pair in pairs.tolist():
-            key = self._strings.all[pair >> 32], pair & 0xFFFFFFFF
-            if key not in self._lines and len(self._lines) < _MAX_LINES:
-                self._lines[key] = _line(*key)
+        self._store.take(batch, run=self.run, limit=self.limit, lines=self.sources)
 
     # --- as what was recorded ------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return self._n
+        return self._store.n
 
     @overload
     def __getitem__(self, i: int) -> Event: ...
@@ -216,34 +109,29 @@ class Recording(Sequence[Event]):
     def __getitem__(self, i: slice) -> list[Event]: ...
     def __getitem__(self, i: int | slice) -> Event | list[Event]:
         if isinstance(i, slice):
-            return [self._block(p, p + 1)[0] for p in range(self._n)[i]]
+            return [self._store.events(p, p + 1)[0] for p in range(self._store.n)[i]]
         try:
-            p = range(self._n)[i]
+            p = range(self._store.n)[i]
         except IndexError:
-            raise IndexError(f"event {i} of a recording of {self._n}") from None
-        return self._block(p, p + 1)[0]
+            raise IndexError(f"event {i} of a recording of {self._store.n}") from None
+        return self._store.events(p, p + 1)[0]
 
     def __iter__(self) -> Iterator[Event]:
-        n = self._n
+        n = self._store.n
         for start in range(0, n, _BLOCK):
-            yield from self._block(start, min(start + _BLOCK, n))
-
-    def _block(self, start: int, stop: int) -> list[Event]:
-        order = self._order.view(start, stop).tolist()
-        by_kind = {code: self._tables[code].events(*self._tables[code].rows(start, stop)) for code in {*order}}
-        return [next(by_kind[code]) for code in order]
+            yield from self._store.events(start, min(start + _BLOCK, n))
 
     @property
     def kinds(self) -> list[type[Event]]:
         """The kinds of which there are events, in order of first appearance."""
-        n = self._n
-        return [table.kind for table in self._tables if table.rows(0, n)[1]]
+        n = self._store.n
+        return [table.kind for table in self._store.tables if table.rows(0, n)[1]]
 
     def _table(self, kind: type[Event]) -> Table:
-        for table in self._tables:
+        for table in self._store.tables:
             if table.kind.__name__ == kind.__name__ and fields_of(table.kind) == fields_of(kind):
                 return table
-        return Table(kind, self._strings, self._origins, self._budget)
+        return self._store.new_table(kind)
 
     def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Columns:
         """The events of a kind at positions start <= p < stop, by field.
@@ -251,7 +139,7 @@ class Recording(Sequence[Event]):
         A mapping from field to array (str: object array; tuple: `Ragged`; array: sequence of `ndarray | None`), also
         "position", "seq", "time_ns", "rank", "run". A kind of which there is none gives empty columns.
         """
-        stop = self._n if stop is None else min(stop, self._n)
+        stop = self._store.n if stop is None else min(stop, self._store.n)
         table = self._table(kind)
         first, last = table.rows(start, max(start, stop))
         return Columns(table, first, last)
@@ -263,12 +151,17 @@ class Recording(Sequence[Event]):
 
     def source(self, file: str, line: int) -> str:
         """The text of a source line that some event names, as it was when recorded; "" when unknown."""
-        return self._lines.get((file, line), "")
+        return self._store.lines.get((file, line), "")
+
+    @property
+    def dropped(self) -> int:
+        """Events that were lost before they came here, or found no room within `limit`."""
+        return self._store.n_dropped
 
     @property
     def dropped_values(self) -> int:
         """Arrays that found no room within `value_bytes`, or whose dtype has no place in the file."""
-        return self._used[1]
+        return self._store.used[1]
 
     @property
     def live(self) -> bool:
@@ -279,11 +172,61 @@ class Recording(Sequence[Event]):
         """Take what the bus still holds, then stop listening. Closing twice does nothing."""
         bus.detach(self)
 
+    # --- as a file -----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write it to a file: a zip of JSON and .npy columns, without pickle (`lab/events/saving.py` has the layout).
+
+        Raises:
+            RecordingError: the disk is full, the folder missing ...; a file that was there before is as it was.
+        """
+        saving.save(path, self._store, self._head())
+
+    def _head(self) -> Head:
+        return Head(
+            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta
+        )
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, salvage: bool = False, max_bytes: int = loading.MAX_BYTES) -> Recording:
+        """Read one from a file. Nothing in it is run, and nothing is believed before it was checked.
+
+        Args:
+            path: where it is.
+            salvage: load of a damaged or cut file what stands whole before the damage; the rest counts as `dropped`.
+            max_bytes: memory that it may take; a small file may not take more than 256 MiB or 250 times its size.
+
+        Raises:
+            RecordingError: no such file, no recording, damaged, hostile, or of a newer schema.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     Recording().save(f"{folder}/empty.lab")
+            ...     Recording.load(f"{folder}/empty.lab")
+            <Recording: 0 events>
+        """
+        return cls._of(*loading.load(path, salvage=salvage, max_bytes=max_bytes))
+
+    @classmethod
+    def _of(cls, store: Store, head: Head) -> Recording:
+        made = cls(detail=head.detail, sources=head.sources, run=head.run)
+        store.budget.n_bytes = made._store.budget.n_bytes
+        made.meta, made._store = dict(head.meta), store
+        return made
+
+    @classmethod
+    def _from_bytes(cls, data: bytes) -> Recording:
+        return cls._of(*loading.loads(data))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self)._from_bytes, (saving.dumps(self._store, self._head()),)
+
     # --- as a value ----------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        n = self._n
-        counts = [(table.rows(0, n)[1], table.kind.__name__) for table in self._tables]
+        n = self._store.n
+        counts = [(table.rows(0, n)[1], table.kind.__name__) for table in self._store.tables]
         parts = [f"{len(self):,} events"]
         parts += [f"{count:,} {name}" for count, name in counts if count]
         parts += [f"{self.dropped:,} dropped"] if self.dropped else []
@@ -296,13 +239,6 @@ class Recording(Sequence[Event]):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         text = repr(self)
         return {"text/plain": text, "text/html": f"<code>{html.escape(text)}</code>"}
-
-
-def _line(file: str, number: int) -> str:
-    try:
-        return linecache.getline(file, number).strip()[:_MAX_LINE]
-    except ValueError:  # a file name with NUL in it
-        return ""
 
 
 @contextmanager

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from lab.errors import RecordingError
-from lab.events.columns import Budget, Flat, Growing, Ints, Parts, Strings, Values, column_for
-from lab.events.event import Event, Origin, fields_of
+from lab.events.arrays import Budget, column_for
+from lab.events.columns import Damaged, Flat, Growing, Ints, NumberColumn, Parts, Strings, Values, check_codes
+from lab.events.event import Array, Event, Origin, fields_of
 
 
 class Table:
@@ -18,6 +19,7 @@ class Table:
 
     def __init__(self, kind: type[Event], strings: Strings, origins: list[Origin], budget: Budget) -> None:
         self.kind, self.origins = kind, origins
+        self.stored = fields_of(kind)  # as the file knows them, if it comes from one
         self.columns = {name: column_for(of_type, strings, budget) for name, of_type in fields_of(kind).items()}
         self.position, self.seq, self.time_ns = Growing(np.int64), Growing(np.int64), Growing(np.int64)
         self.origin = Growing(np.int32)
@@ -80,6 +82,49 @@ class Table:
             for part, flat in column.pack(first, last).items():
                 parts[f"{name}.{part}" if part else name] = flat
         return parts
+
+    def n_strings(self, first: int, last: int) -> int:
+        """One more than the highest number of a text in rows first to last."""
+        codes = [c.pack(first, last)[""] for c in self.columns.values() if getattr(c, "strings", None)]
+        return max((int(flat.max()) + 1 for flat in codes if len(flat)), default=0)
+
+    def unpack(self, parts: Parts, positions: Ints) -> None:
+        """Take rows from flat arrays by name."""
+        for name in ("seq", "time_ns", "origin", *self.stored):
+            if name not in parts:
+                raise Damaged(f"the column {self.kind.__name__}.{name} is missing")
+        n = len(positions)
+        check_codes(parts["origin"], len(self.origins))
+        for name, growing in (("seq", self.seq), ("time_ns", self.time_ns), ("origin", self.origin)):
+            envelope = NumberColumn(np.int64)
+            envelope.unpack({"": parts[name]}, n)
+            growing.extend(envelope.all.view())
+        for name, column in self.columns.items():
+            if name in self.stored:
+                own = {part.partition(".")[2]: flat for part, flat in parts.items() if part.partition(".")[0] == name}
+                column.unpack(own, n)
+            else:
+                column.extend((self._fill(name),) * n)
+        self.position.extend(positions)
+
+    def _fill(self, name: str) -> object:
+        """What a field has in events of a file that does not know it: its default, or a neutral value."""
+        behind = list(self.columns).index(name) - len(self.columns)
+        if -behind <= len(self._defaults):
+            return self._defaults[behind]
+        return NEUTRAL[fields_of(self.kind)[name]]
+
+
+NEUTRAL: dict[object, object] = {
+    int: 0,
+    float: float("nan"),
+    bool: False,
+    str: "",
+    tuple[int, ...]: (),
+    tuple[float, ...]: (),
+    tuple[str, ...]: (),
+    Array | None: None,
+}
 
 
 def _defaults(kind: type[Event]) -> Values:

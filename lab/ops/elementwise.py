@@ -1,7 +1,7 @@
 """Elementwise ops: each is a formula in text, and everything else follows from it.
 
-The forward on arrays, the kernel in a numba loop, the rule of each edge, the tangent, the batching rule, the label in the
-picture and the tests come from the same strings.
+The forward on arrays, the kernel in a numba loop, the rule of each edge, the tangent, the batching rule, the label in
+the picture and the tests come from the same strings.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab.config import STATE
+from lab.errors import DTypeError
 from lab.kernels.formula import Formula
 from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
@@ -55,18 +56,18 @@ def elementwise(
         name: key in the table; NumPy's word where NumPy has one.
         arguments: names of the operands, "x, y".
         formula: the forward.
-        rules: for each argument its partial derivative, or the whole rule if it mentions `ct`; None: not differentiable.
+        rules: for each argument its partial derivative, or the whole rule if it mentions `ct`; None: no gradient.
         ufunc: a NumPy function that computes the formula faster than its parts.
         fixed: parameters of the formula that the State fixes when the op is recorded.
     """
     operands = tuple(a.strip() for a in arguments.split(","))
     parameters = tuple(fixed or {})
     forward = ufunc or Formula(formula).compile(NUMPY, (*operands, *parameters))
-    shapes: list[tuple[tuple[int, ...], ...]] = {
+    table: dict[int, list[tuple[tuple[int, ...], ...]]] = {
         1: [((),), ((3,),), ((2, 0),), ((2, 3),)],
         2: [((), ()), ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (4,)), ((0, 3), (1,))],
         3: [((3,), (3,), (3,)), ((2, 3), (3,), (2, 1))],
-    }[len(operands)]
+    }
     op = Op(
         name,
         operands,
@@ -75,7 +76,7 @@ def elementwise(
         formula=formula,
         fixed=fixed,
         reference=reference,
-        samples=[Sample(s, domain=domain, kinds=kinds) for s in shapes],
+        samples=[Sample(s, domain=domain, kinds=kinds) for s in table[len(operands)]],
         precision=precision,
         masks=masks,
         singular=singular,
@@ -92,9 +93,16 @@ def _shape_rule(op: Op) -> Callable[..., Spec]:
     @lru_cache(maxsize=1024)
     def dtype_of(kinds: tuple[Any, ...]) -> np.dtype[Any]:
         ones = [k(1) if isinstance(k, type) else np.ones(1, k) for k in kinds]
-        with np.errstate(all="ignore"):
-            params = {n: f() for n, f in op.fixed.items()}
-            return np.asarray(op.forward(*ones, **params)).dtype
+        params = {n: f() for n, f in op.fixed.items()}
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(op.forward(*ones, **params)).dtype
+        except TypeError as why:
+            raise DTypeError(
+                f"{op.name} is not defined for these dtypes",
+                given=" and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds),
+                hint=f"convert with .astype(float); NumPy says: {why}",
+            ) from None
 
     def shape(*specs: Any, **_: Any) -> Spec:
         shapes = [s.shape if isinstance(s, Spec) else np.shape(s) for s in specs]
@@ -149,12 +157,12 @@ exp = elementwise(
     "exp", "x", "exp(x)", ["out"], ufunc=np.exp, reference=np.exp, precision="wide", doc="Exponential, elementwise."
 )
 log = elementwise(
-    "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide", singular=True,
-    doc="Natural logarithm, elementwise.",
+    "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide",
+    singular=True, doc="Natural logarithm, elementwise.",
 )  # fmt: skip
 log1p = elementwise(
-    "log1p", "x", "log1p(x)", ["ct / (1 + x)"], ufunc=np.log1p, reference=np.log1p, domain=(-0.5, 2.0), precision="wide",
-    singular=True, doc="log(1 + x), exact near 0, elementwise.",
+    "log1p", "x", "log1p(x)", ["ct / (1 + x)"], ufunc=np.log1p, reference=np.log1p, domain=(-0.5, 2.0),
+    precision="wide", singular=True, doc="log(1 + x), exact near 0, elementwise.",
 )  # fmt: skip
 expm1 = elementwise(
     "expm1", "x", "expm1(x)", ["out + 1"], ufunc=np.expm1, reference=np.expm1, precision="wide",
@@ -201,17 +209,21 @@ floor = elementwise(
 maximum = elementwise(
     "maximum", "x, y", "maximum(x, y)",
     ["where(x > y, ct, where(x == y, 0.5 * ct, 0.0))", "where(y > x, ct, where(x == y, 0.5 * ct, 0.0))"],
-    ufunc=np.maximum, reference=np.maximum, masks=True, doc="The larger of two, elementwise; a tie shares the gradient equally.",
+    ufunc=np.maximum, reference=np.maximum, masks=True,
+    doc="The larger of two, elementwise; a tie shares the gradient equally.",
 )  # fmt: skip
 minimum = elementwise(
     "minimum", "x, y", "minimum(x, y)",
     ["where(x < y, ct, where(x == y, 0.5 * ct, 0.0))", "where(y < x, ct, where(x == y, 0.5 * ct, 0.0))"],
-    ufunc=np.minimum, reference=np.minimum, masks=True, doc="The smaller of two, elementwise; a tie shares the gradient equally.",
+    ufunc=np.minimum, reference=np.minimum, masks=True,
+    doc="The smaller of two, elementwise; a tie shares the gradient equally.",
 )  # fmt: skip
 where = elementwise(
-    "where", "condition, x, y", "where(condition, x, y)", [None, "where(condition, ct, 0.0)", "where(condition, 0.0, ct)"],
-    ufunc=np.where, reference=lambda c, x, y: np.choose(c.astype(int), np.broadcast_arrays(y, x)), kinds=("b", "f", "f"),
-    masks=True, doc="x where the condition holds, y elsewhere; the branch not taken contributes exactly nothing.",
+    "where", "condition, x, y", "where(condition, x, y)",
+    [None, "where(condition, ct, 0.0)", "where(condition, 0.0, ct)"],
+    ufunc=np.where, reference=lambda c, x, y: np.choose(c.astype(int), np.broadcast_arrays(y, x)),
+    kinds=("b", "f", "f"), masks=True,
+    doc="x where the condition holds, y elsewhere; the branch not taken contributes exactly nothing.",
 )  # fmt: skip
 greater = elementwise(
     "greater", "x, y", "x > y", [None, None], ufunc=np.greater, reference=np.greater, doc="x > y, elementwise."

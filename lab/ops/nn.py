@@ -13,16 +13,24 @@ from lab.ops.sample import Sample
 from lab.shapes import Spec
 
 
+def _whole(labels: Any, word: str) -> None:
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(f"{word} needs integer labels", given=str(labels.dtype), hint="labels.astype(int)")
+
+
 @primitive(
     samples=[Sample(((4,),), {"n": 5}, kinds=("i5",))], reference=lambda labels, n, dtype="float64": np.eye(n)[labels]
 )
 def one_hot(labels: Any, *, n: int = 1, dtype: Any = "float64") -> Any:
     """1 at the place of the label, 0 elsewhere: integers (...) -> (..., n)."""
-    return (np.asarray(labels)[..., None] == np.arange(n)).astype(dtype)
+    labels = np.asarray(labels)
+    _whole(labels, "one_hot")
+    return (labels[..., None] == np.arange(n)).astype(dtype)
 
 
 @one_hot.shaped
 def _one_hot_shape(labels: Spec, *, n: int, dtype: Any) -> Spec:
+    _whole(labels, "one_hot")
     return Spec((*labels.shape, n), np.dtype(dtype))
 
 
@@ -38,16 +46,19 @@ def _check(logits: Any, labels: Any) -> None:
             given=f"logits {logits.shape}, labels {labels.shape}",
             hint="logits (n, classes), labels (n,) with integers from 0",
         )
-    if labels.dtype.kind not in "iu":
-        raise DTypeError("cross_entropy needs integer labels", given=str(labels.dtype), hint="labels.astype(int)")
+    _whole(labels, "cross_entropy")
+    if logits.dtype.kind != "f":
+        raise DTypeError("cross_entropy needs float logits", given=str(logits.dtype), hint="logits.astype(float)")
 
 
 @primitive(
     precision="wide",
-    samples=[Sample(((4, 5), (4,)), kinds=("f", "i5")), Sample(((5,), ()), kinds=("f", "i5")), Sample(((2, 3, 5), (2, 3)), kinds=("f", "i5"))],
+    samples=[Sample(shapes, kinds=("f", "i5")) for shapes in [((4, 5), (4,)), ((5,), ()), ((2, 3, 5), (2, 3))]],
     error_samples=[(((4, 5), (4,)), {}, "cross_entropy needs integer labels"),
                    (((4, 5), (3,)), {}, "cross_entropy needs one label for each row of logits")],
-    reference=lambda x, y: -np.mean(np.log(np.take_along_axis(np.exp(x) / np.exp(x).sum(-1, keepdims=True), y[..., None], -1))),
+    reference=lambda x, y: -np.mean(
+        np.log(np.take_along_axis(np.exp(x) / np.exp(x).sum(-1, keepdims=True), y[..., None], -1))
+    ),
 )  # fmt: skip
 def cross_entropy(logits: Any, labels: Any) -> Any:
     """Mean of -log softmax(logits) at the labels: (..., classes) and integers (...) -> ()."""
@@ -87,7 +98,9 @@ def _cross_entropy_shape(logits: Spec, labels: Spec) -> Spec:
 
 @cross_entropy.batching
 def _cross_entropy_batch(_size: int, mapped: tuple[bool, ...], logits: Any, labels: Any) -> Any:
-    n = max(int(np.prod(labels.shape[mapped[1] :], dtype=np.int64)), 1)
+    members = [Spec(tuple(x.shape[m:]), x.dtype) for x, m in zip((logits, labels), mapped, strict=True)]
+    _check(*members)
+    n = max(members[1].size, 1)
     hot = one_hot(labels, n=logits.shape[-1], dtype=logits.dtype)
     scores = log_softmax(logits, axis=-1) * hot  # one of the two is mapped: the product is
     return sum_(scores, axis=tuple(range(1, scores.ndim))) * (-1.0 / n)
