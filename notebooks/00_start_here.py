@@ -122,10 +122,10 @@ lesson.reveal("u.grad")
 
 # %%
 lesson.predict(
-    "the loss",
-    "when zero_grad is left out",
-    answer=lambda: "it swings up again" if max(kept[10:]) > 2 * min(kept) else "it falls faster",
-    choices=("it falls faster", "it falls more slowly", "it swings up again"),
+    "the last loss",
+    "of 30 steps without zero_grad, beside the same steps with it",
+    answer=lambda: "lower" if kept[-1] < cleared[-1] else "higher" if kept[-1] > cleared[-1] else "equal",
+    choices=("lower", "equal", "higher"),
 )
 
 # %%
@@ -147,7 +147,7 @@ cleared, kept = descend(clear=True), descend(clear=False)
 Lines("step", "loss", cleared=cleared, never_cleared=kept)
 
 # %%
-lesson.reveal("the loss")
+lesson.reveal("the last loss")
 
 # %% [markdown]
 # Each step also walks along all earlier slopes, like a ball that rolls through the valley and up the other side.
@@ -188,7 +188,7 @@ model = lab.nn.Sequential(lab.nn.Linear(64, 64, rng=0), lab.nn.Tanh(), lab.nn.Li
 with lab.record(detail="statistics") as one_step:
     loss = lab.cross_entropy(model(lab.tensor(train.inputs[:64])), train.targets[:64])
     loss.backward()
-Player(GraphView(one_step))
+Player(GraphView(one_step, direction="down"))
 
 # %%
 lesson.predict("right digits", "out of 100 new ones, after training", answer=lambda: 100 * result.accuracy, tolerance=2)

@@ -24,6 +24,8 @@ from widgets.plots import gap, lines
 from widgets.spoken import Spoken
 from widgets.twin import svg_of
 
+TICK, CROSS, DOTS, GAP = "\u2713", "\u2717", "\u2026", "\u2194"
+
 Plot = Callable[[Prediction], Chart]
 """Draws a prediction; `guess` and `outcome` are None as long as there is nothing to draw."""
 
@@ -128,7 +130,8 @@ class PredictCard(Card):
         self.status = Spoken()
         question = ipw.HTML(f"<b>Predict {html.escape(name)}</b> {html.escape(prediction.question)}")
         super().__init__()
-        self.children = (question, ipw.HBox([self.input, self.button]), self.status, self._hide_twin())
+        row = ipw.VBox if prediction.choices else ipw.HBox
+        self.children = (question, row([self.input, self.button]), self.status, self._hide_twin())
         self.button.on_click(self._clicked)
         self._refresh()
 
@@ -179,8 +182,7 @@ class PredictCard(Card):
             card.refresh()
         locked = self.prediction.outcome is not None
         self.input.disabled = self.button.disabled = locked
-        mark = "\u2717" if self._error else "\u2713" if self.prediction.guess is not None else "\u2026"
-        self.status.text = f"{mark} {self._state()}"
+        self.status.text = f"{CROSS if self._error else _mark(self.prediction)} {self._state()}"
         for widget in (self.input, self.button):
             free_of_blocked_cell(widget)
 
@@ -216,9 +218,7 @@ class GapCard(Card):
     def refresh(self) -> None:
         """Look again whether there is something to show."""
         text = self.text  # reveals, if it can
-        right = self.prediction.outcome is not None and self.prediction.outcome.right
-        mark = "\u2713" if right else "\u2194" if self.prediction.outcome else "\u2026"
-        self.words.text = f"{mark} {text}"
+        self.words.text = f"{_mark(self.prediction)} {text}"
         if self.host is not None and self.prediction.outcome is not None:
             self.host.show(self.chart(), text)
             self.host.layout.display = ""
@@ -249,6 +249,13 @@ class Lines(Card):
 
     def twin(self) -> str:
         return svg_of(self._chart)
+
+
+def _mark(prediction: Prediction) -> str:
+    """Dots for what is open, an arrow between two for a gap, a tick for what was right."""
+    if prediction.outcome is None:
+        return DOTS if prediction.guess is None else TICK
+    return TICK if prediction.outcome.right else GAP
 
 
 def _input(prediction: Prediction) -> Any:

@@ -94,7 +94,8 @@ class Lesson:
         """What was asked in this session and how it stands, one row each: (what, state)."""
         rows = [(name, _state(p)) for name, p in self.predictions.items()]
         for name, tried in self.progress.chapter(self.name)["exercises"].items():
-            rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tried['tries']} tries"))
+            tries = f"{tried['tries']} {'try' if tried['tries'] == 1 else 'tries'}"
+            rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tries}"))
         return rows
 
 def find(predictions: Mapping[str, T], name: str) -> T:
