@@ -6,7 +6,9 @@ the picture says "x" where the code does.
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns
 from types import FrameType
@@ -21,14 +23,16 @@ from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
 from lab.events.event import ORIGIN
 from lab.ops.primitive import Op
 
-_HERE = str(Path(__file__).resolve().parents[1])
+_OURS = (str(Path(__file__).resolve().parents[1]) + os.sep, "<formula ")
+"""How names of files of the lab's own code begin; rules made from formulas have no file."""
 LARGEST_COPY = 4096
 """Arrays of more entries are described by statistics, never copied."""
 
 EVERY = 1023
 """The queue's length is looked at once in so many (a power of two, less one) rows that were appended directly."""
 
-_append, _now, _origin = bus.append, perf_counter_ns, ORIGIN.get
+_append: Callable[[Any], None] = bus.append  # plain tuples: a Row costs 200 ns more
+_now, _origin = perf_counter_ns, ORIGIN.get
 
 
 def observe_unary(node: Node, parent: AnyNode, x: Any, out: Any) -> None:
@@ -105,7 +109,7 @@ def remember_line(node: Node) -> None:
 
 def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int = -1) -> None:
     """Emit ValueSeen; values above the plain level are described by the array below, or not at all."""
-    array = _array(value)
+    array = array_of(value)
     if array is None:
         return
     finite = array if array.dtype.kind in "iub" else array[np.isfinite(array)]
@@ -124,7 +128,8 @@ def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int
     bus.emit_row(ValueSeen, node, role, source, argument, array.shape, *numbers, n_bad, array.copy() if keep else None)
 
 
-def _array(value: Any) -> Any:
+def array_of(value: Any) -> Any:
+    """The array below all levels, None where there is none (a traced value)."""
     while not isinstance(value, np.ndarray):
         if isinstance(value, np.generic | float | int):
             return np.asarray(value)
@@ -136,7 +141,7 @@ def _array(value: Any) -> Any:
 
 def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
     return frame
 
@@ -152,7 +157,7 @@ def _name_of(a: Any, frame: FrameType | None) -> str:
 
 
 def _constant(a: Any) -> str:
-    array = _array(a)
+    array = array_of(a)
     if array is None:
         return "?"
     if array.ndim == 0:
