@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns
@@ -143,7 +144,8 @@ def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
-    return frame
+    # A run's thread starts in threading.py: where all code above is the lab's own, there is no user's line to show.
+    return None if frame is None or frame.f_code.co_filename == threading.__file__ else frame
 
 
 def _name_of(a: Any, frame: FrameType | None) -> str:

@@ -185,13 +185,13 @@ def _inflated(raw: bytes, size: int, name: str) -> bytes:
     return content
 
 
-_TEXT_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_ALL_BUT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', re.DOTALL)
 
 
 def _parsed(content: bytes, name: str) -> Any:
     depth = 0
-    for match in _TEXT_OR_BRACKET.finditer(content):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(match[0], 0)
+    for bracket in _ALL_BUT_BRACKETS.sub(b"", content):
+        depth += 1 if bracket in b"[{" else -1
         if depth > MAX_DEPTH:
             raise Damaged(f"{name} is nested more than {MAX_DEPTH} deep")
     try:

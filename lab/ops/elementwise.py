@@ -15,22 +15,14 @@ import numpy as np
 from lab.config import STATE
 from lab.errors import DTypeError
 from lab.kernels.formula import Formula
+from lab.kernels.namespaces import numpy_namespace
+from lab.kernels.namespaces import sigmoid as sigmoid_of_arrays
 from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
 from lab.shapes import Spec, broadcast
 
 
-def _sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)) without overflow for large |x|."""
-    e = np.exp(-np.abs(x))
-    return np.where(np.asarray(x) >= 0, 1.0, e) / (1.0 + e)
-
-
-NUMPY: dict[str, Any] = {
-    "abs": np.abs, "sign": np.sign, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt,
-    "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "sin": np.sin, "cos": np.cos, "sigmoid": _sigmoid,
-    "maximum": np.maximum, "minimum": np.minimum, "where": np.where, "floor": np.floor,
-}  # fmt: skip
+NUMPY = numpy_namespace()
 """What the functions of a formula mean on arrays."""
 
 
@@ -207,7 +199,7 @@ tanh = elementwise(
     "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
 )
 sigmoid = elementwise(
-    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=_sigmoid, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
+    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
     doc="1 / (1 + exp(-x)), elementwise.",
 )  # fmt: skip
 relu = elementwise(
@@ -215,6 +207,23 @@ relu = elementwise(
     ufunc=lambda x, kink: np.maximum(x, 0), reference=lambda x: x * (x > 0), masks=True,
     doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
+
+
+def _keep(x: Any, mask: Any) -> Any:
+    """x where the mask holds, exactly 0 elsewhere, nan and inf included: np.where in a quarter of the time."""
+    bits = f"i{x.dtype.itemsize}"
+    return (x.view(bits) & -mask.view(np.int8).astype(bits)).view(x.dtype)
+
+
+def _relu_rule(ct: Any, _out: Any, x: Any, *, kink: float) -> Any:
+    """relu's rule on arrays, the fast twin of its formula."""
+    if ct.dtype != x.dtype:
+        ct = ct.astype(x.dtype)
+    kept = _keep(ct, np.greater(x, 0))
+    return kept + _keep(ct * ct.dtype.type(kink), np.equal(x, 0)) if kink else kept
+
+
+relu.rules[0].eager = _relu_rule  # type: ignore[union-attr]
 absolute = elementwise(
     "absolute",
     "x",

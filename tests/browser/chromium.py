@@ -62,8 +62,10 @@ def main() -> int:
     """Print the path of a Chromium, brought if need be; 1 when there is none to be had."""
     path = find() or bring()
     if path is None:
-        print("The browser tests need Chromium or Chrome: install one and put it on PATH, or set LAB_CHROMIUM to it.",
-              file=sys.stderr)
+        print(
+            "The browser tests need Chromium or Chrome: install one and put it on PATH, or set LAB_CHROMIUM to it.",
+            file=sys.stderr,
+        )
         return 1
     print(f"Chromium: {path}")
     return 0
