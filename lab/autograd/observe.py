@@ -6,8 +6,10 @@ the picture says "x" where the code does.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+from collections.abc import Callable
 from math import hypot, isfinite, sqrt
 from pathlib import Path
 from time import perf_counter_ns
@@ -23,7 +25,8 @@ from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
 from lab.events.event import ORIGIN
 from lab.ops.primitive import Op
 
-_HERE = str(Path(__file__).resolve().parents[1])
+_OURS = (str(Path(__file__).resolve().parents[1]) + os.sep, "<formula ")
+"""How names of files of the lab's own code begin; rules made from formulas have no file."""
 LARGEST_COPY = 4096
 """Arrays of more entries are described by statistics, never copied."""
 
@@ -33,7 +36,8 @@ _NOTHING = (float("nan"),) * 4
 EVERY = 1023
 """The queue's length is looked at once in so many (a power of two, less one) rows that were appended directly."""
 
-_append, _now, _origin = bus.append, perf_counter_ns, ORIGIN.get
+_append: Callable[[Any], None] = bus.append  # plain tuples: a Row costs 200 ns more
+_now, _origin = perf_counter_ns, ORIGIN.get
 
 
 def observe_unary(node: Node, parent: AnyNode, x: Any, out: Any) -> None:
@@ -110,7 +114,7 @@ def remember_line(node: Node) -> None:
 
 def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int = -1) -> None:
     """Emit ValueSeen; values above the plain level are described by the array below, or not at all."""
-    array = _array(value)
+    array = array_of(value)
     if array is None:
         return
     numbers = statistics(array)
@@ -137,16 +141,17 @@ def statistics(array: Any) -> tuple[float, float, float, float, int]:
     wide = array.astype(np.float64).ravel()
     with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is what is being looked for
         total = float(np.add.reduce(wide))
-    if not isfinite(total):
-        wide = wide[np.isfinite(wide)]
-        if not wide.size:
-            return (*_NOTHING, size)
-        total = float(np.add.reduce(wide))
+        if not isfinite(total):
+            wide = wide[np.isfinite(wide)]
+            if not wide.size:
+                return (*_NOTHING, size)
+            total = float(np.add.reduce(wide))
     low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
     return low, high, total / wide.size, sqrt(float(wide.dot(wide))), size - wide.size
 
 
-def _array(value: Any) -> Any:
+def array_of(value: Any) -> Any:
+    """The array below all levels, None where there is none (a traced value)."""
     while not isinstance(value, np.ndarray):
         if isinstance(value, np.generic | float | int):
             return np.asarray(value)
@@ -158,7 +163,7 @@ def _array(value: Any) -> Any:
 
 def _user_frame() -> FrameType | None:
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
     # A run's thread starts in threading.py: where all code above is the lab's own, there is no user's line to show.
     return None if frame is None or frame.f_code.co_filename == threading.__file__ else frame
@@ -175,7 +180,7 @@ def _name_of(a: Any, frame: FrameType | None) -> str:
 
 
 def _constant(a: Any) -> str:
-    array = _array(a)
+    array = array_of(a)
     if array is None:
         return "?"
     if array.ndim == 0:

@@ -146,7 +146,15 @@ power = elementwise(
     doc="Power, elementwise.",
 )  # fmt: skip
 exp = elementwise(
-    "exp", "x", "exp(x)", ["out"], ufunc=np.exp, reference=np.exp, precision="wide", doc="Exponential, elementwise."
+    "exp",
+    "x",
+    "exp(x)",
+    ["out"],
+    ufunc=np.exp,
+    reference=np.exp,
+    precision="wide",
+    singular=True,
+    doc="Exponential, elementwise.",
 )
 log = elementwise(
     "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide",
@@ -158,7 +166,7 @@ log1p = elementwise(
 )  # fmt: skip
 expm1 = elementwise(
     "expm1", "x", "expm1(x)", ["out + 1"], ufunc=np.expm1, reference=np.expm1, precision="wide",
-    doc="exp(x) - 1, exact near 0, elementwise.",
+    singular=True, doc="exp(x) - 1, exact near 0, elementwise.",
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", "x", "sqrt(x)", ["ct * 0.5 / out"], ufunc=np.sqrt, reference=np.sqrt, domain=(0.3, 3.0), singular=True,
@@ -168,10 +176,24 @@ square = elementwise("square", "x", "x * x", ["2 * x"], ufunc=np.square, referen
 sin = elementwise("sin", "x", "sin(x)", ["cos(x)"], ufunc=np.sin, reference=np.sin, doc="Sine, elementwise.")
 cos = elementwise("cos", "x", "cos(x)", ["-ct * sin(x)"], ufunc=np.cos, reference=np.cos, doc="Cosine, elementwise.")
 sinh = elementwise(
-    "sinh", "x", "sinh(x)", ["cosh(x)"], ufunc=np.sinh, reference=np.sinh, doc="Hyperbolic sine, elementwise."
+    "sinh",
+    "x",
+    "sinh(x)",
+    ["cosh(x)"],
+    ufunc=np.sinh,
+    reference=np.sinh,
+    singular=True,
+    doc="Hyperbolic sine, elementwise.",
 )
 cosh = elementwise(
-    "cosh", "x", "cosh(x)", ["sinh(x)"], ufunc=np.cosh, reference=np.cosh, doc="Hyperbolic cosine, elementwise."
+    "cosh",
+    "x",
+    "cosh(x)",
+    ["sinh(x)"],
+    ufunc=np.cosh,
+    reference=np.cosh,
+    singular=True,
+    doc="Hyperbolic cosine, elementwise.",
 )
 tanh = elementwise(
     "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
