@@ -182,7 +182,8 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
 
 
 def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], *, guard: bool, anomaly: bool) -> None:
-    contributions = edges(node, ct, general=False)
+    with np.errstate(all="ignore"):  # what is singular is masked, or raised with its line, below
+        contributions = edges(node, ct, general=False)
     for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
         if parent is None or sent is None:
             continue
