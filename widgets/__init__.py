@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from widgets.controls import RunControls as RunControls
     from widgets.controls import dashboard as dashboard
     from widgets.player import Player as Player
-    from widgets.plots import level as level
     from widgets.plots import tangent as tangent
     from widgets.scene import Edge as Edge
     from widgets.scene import Node as Node
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
     "Player": "player", "RunControls": "controls", "Dashboard": "controls", "dashboard": "controls",
-    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "level": "plots",
+    "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
 }  # fmt: skip
 """Where each public name lives."""

@@ -151,7 +151,8 @@ TRICKS = {
     "not a number": multiply("return np.nan * x, np.nan * y"),
     "an array of objects": EQUAL_TO_ALL + multiply("return np.array([Yes(), Yes()], dtype=object)"),
     "patching the comparison": multiply(
-        "import lab.teach.exercise as e; e.first_difference = lambda *a: None; return 0.0, 0.0"),
+        "import lab.teach.exercise as e; e.first_difference = lambda *a: None; return 0.0, 0.0"
+    ),
 }
 
 

@@ -285,7 +285,7 @@ export function createScene(root, options = {}) {
     if (!size.w) return;
     const box = bounds();
     const widthFit = Math.min(1.25, (size.w - 2 * MARGIN) / box.w);
-    const wanted = options.height || Math.round(Math.min(480, Math.max(160, box.h * Math.max(widthFit, 0.5) + 2 * MARGIN)));
+    const wanted = options.height || Math.round(Math.min(640, Math.max(160, box.h * Math.max(widthFit, 0.5) + 2 * MARGIN)));
     if (wanted > size.h || (options.height && wanted !== size.h)) {
       stage.style.height = `${wanted}px`;
       size = { w: stage.clientWidth, h: stage.clientHeight };
