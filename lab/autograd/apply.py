@@ -60,7 +60,7 @@ def _unary(op: Op) -> Apply:
     defaults, fixed, parameters = op.defaults or NO_PARAMS, op.fixed, op.parameters
     save_out = rule is not None and rule.reads_out
     word = rule.reads[0] if rule is not None else ""
-    tracked = rule is not None
+    tracked, converts = rule is not None, "dtype" in op.defaults
     op.pull = _unary_pull(op)
 
     def apply(x: Any, *rest: Any, **given: Any) -> Any:
@@ -82,7 +82,7 @@ def _unary(op: Op) -> Apply:
             out = _asarray(out)
         made = _new(Tensor)
         made.value = out
-        if parent is None or not tracked:
+        if parent is None or not tracked or (converts and out.dtype.kind != "f"):
             made.node = None
             return made
         state = _state()
@@ -227,7 +227,7 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         return out
     out = _asarray(out)
     parents = tuple(a.node if type(a) is Tensor else None for a in args)
-    if not any(p is not None for p in parents) or not any(op.rules) or _state().frozen >= 0:
+    if not any(p is not None for p in parents) or not any(op.rules) or out.dtype.kind != "f" or _state().frozen >= 0:
         return wrap(out)
     node = record(op, parents, arrays, out, params)
     if _state().anomaly:

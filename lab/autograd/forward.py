@@ -34,7 +34,7 @@ def tangent_of(op: Op, primals: tuple[Any, ...], tangents: tuple[Any, ...], out:
     An elementwise map is diagonal: its vjp text with the tangent for `ct` is its jvp. A linear op is its own tangent.
     """
     live = [i for i, t in enumerate(tangents) if t is not None]
-    if not any(op.rule(i) for i in live):
+    if not any(op.rule(i) for i in live) or out.dtype.kind != "f":
         return None
     if op.elementwise:
         primals = tuple(firm(p, out) for p in primals)

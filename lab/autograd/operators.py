@@ -161,6 +161,19 @@ def _writable(self: Tensor) -> Any:
     return self.value
 
 
+def _plain(values: Any) -> Any:
+    """What is written: never something whose gradient would be lost by it."""
+    if isinstance(values, Tensor):
+        if (values.requires_grad or type(values) is not Tensor) and STATE.get().frozen < 0:
+            raise GradientError(
+                "a tensor that requires a gradient is not written into another in silence",
+                given=repr(values),
+                hint="use lab.where or lab.concatenate, or write values.detach()",
+            )
+        return _concrete(values)
+    return values
+
+
 def _assign(self: Tensor, values: Any) -> Tensor:
     """Write values into this tensor, in place; nodes that saved it will notice.
 
@@ -174,8 +187,7 @@ def _assign(self: Tensor, values: Any) -> Tensor:
 
 
 def _setitem(self: Tensor, index: Any, values: Any) -> None:
-    target = _writable(self)
-    source = _concrete(values) if isinstance(values, Tensor) else values
+    target, source = _writable(self), _plain(values)
     try:
         target[index] = source
     except (ValueError, IndexError) as why:
@@ -193,7 +205,7 @@ def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[An
         if tracked and STATE.get().frozen < 0 and not isinstance(self.node, Leaf):
             return apply(self, other)  # Python rebinds the name: right gradients, and no write
         target = _writable(self)
-        source = _concrete(other) if isinstance(other, Tensor) else other
+        source = _plain(other)
         try:
             ufunc(target, source, out=target, casting="same_kind")
         except (ValueError, TypeError) as why:

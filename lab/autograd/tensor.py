@@ -5,6 +5,7 @@ Two slots, because every operation reads them. Operators and NumPy's words are a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -163,11 +164,7 @@ class Tensor:
             raise GradientError(
                 "only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)"
             )
-        if value is not None:
-            value = np.array(value.value if isinstance(value, Tensor) else value, dtype=self.value.dtype)
-            if value.shape != self.shape:
-                raise GradientError("a gradient has the shape of its tensor", given=f"{value.shape} for {self.shape}")
-        self.node.grad = value
+        self.node.grad = None if value is None else gradient_for(self, _concrete(value))
 
     def zero_grad(self) -> None:
         """Forget the gradient of a leaf: back to "no gradient yet"."""
@@ -214,10 +211,13 @@ class Tensor:
         node = self.node
         if node is None:
             raise GradientError("a hook needs a tensor that requires a gradient", given=repr(self))
-        node.hooks = [*(node.hooks or []), hook]
+        if not callable(hook):
+            raise GradientError("a hook must be a function of the gradient", given=repr(hook))
+        entry = functools.partial(hook)  # an object of its own: the same hook may be registered twice
+        node.hooks = [*(node.hooks or []), entry]
 
         def remove() -> None:
-            node.hooks = [h for h in node.hooks or [] if h is not hook] or None
+            node.hooks = [h for h in node.hooks or [] if h is not entry] or None
 
         return remove
 
@@ -255,12 +255,29 @@ def wrap(value: Any, node: AnyNode | None = None) -> Tensor:
     return made
 
 
-def _concrete(tensor: Tensor) -> Any:
-    """The array below all levels; a tracer whose values are not known raises."""
-    value: Any = tensor
+def _concrete(tensor: Any) -> Any:
+    """The array below all levels, anything else as it is; a tracer whose values are not known raises."""
+    value = tensor
     while isinstance(value, Tensor):
         value = value.value if type(value) is Tensor else value.interp.concrete(value)  # type: ignore[attr-defined]
     return value
+
+
+def gradient_for(tensor: Tensor, given: Any) -> Any:
+    """A given gradient of a tensor: an array of its shape and dtype, a copy; a Tensor stays one.
+
+    Raises:
+        GradientError: another shape, or not numbers.
+    """
+    try:
+        array = given if isinstance(given, Tensor) else np.asarray(given)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
+        raise GradientError("a gradient must be numbers", given=repr(given)[:60])
+    if tuple(array.shape) != tensor.shape:
+        raise GradientError("a gradient has the shape of its tensor", given=f"{array.shape} for {tensor.shape}")
+    return array.astype(tensor.dtype) if array.dtype != tensor.dtype or not isinstance(array, Tensor) else array
 
 
 def _stopped(tensor: Tensor) -> Tensor:

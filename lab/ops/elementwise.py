@@ -15,22 +15,14 @@ import numpy as np
 from lab.config import STATE
 from lab.errors import DTypeError
 from lab.kernels.formula import Formula
+from lab.kernels.namespaces import numpy_namespace
+from lab.kernels.namespaces import sigmoid as sigmoid_of_arrays
 from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
 from lab.shapes import Spec, broadcast
 
 
-def _sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)) without overflow for large |x|."""
-    e = np.exp(-np.abs(x))
-    return np.where(np.asarray(x) >= 0, 1.0, e) / (1.0 + e)
-
-
-NUMPY: dict[str, Any] = {
-    "abs": np.abs, "sign": np.sign, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt,
-    "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "sin": np.sin, "cos": np.cos, "sigmoid": _sigmoid,
-    "maximum": np.maximum, "minimum": np.minimum, "where": np.where, "floor": np.floor,
-}  # fmt: skip
+NUMPY = numpy_namespace()
 """What the functions of a formula mean on arrays."""
 
 
@@ -154,7 +146,15 @@ power = elementwise(
     doc="Power, elementwise.",
 )  # fmt: skip
 exp = elementwise(
-    "exp", "x", "exp(x)", ["out"], ufunc=np.exp, reference=np.exp, precision="wide", doc="Exponential, elementwise."
+    "exp",
+    "x",
+    "exp(x)",
+    ["out"],
+    ufunc=np.exp,
+    reference=np.exp,
+    precision="wide",
+    singular=True,
+    doc="Exponential, elementwise.",
 )
 log = elementwise(
     "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide",
@@ -166,7 +166,7 @@ log1p = elementwise(
 )  # fmt: skip
 expm1 = elementwise(
     "expm1", "x", "expm1(x)", ["out + 1"], ufunc=np.expm1, reference=np.expm1, precision="wide",
-    doc="exp(x) - 1, exact near 0, elementwise.",
+    singular=True, doc="exp(x) - 1, exact near 0, elementwise.",
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", "x", "sqrt(x)", ["ct * 0.5 / out"], ufunc=np.sqrt, reference=np.sqrt, domain=(0.3, 3.0), singular=True,
@@ -176,16 +176,30 @@ square = elementwise("square", "x", "x * x", ["2 * x"], ufunc=np.square, referen
 sin = elementwise("sin", "x", "sin(x)", ["cos(x)"], ufunc=np.sin, reference=np.sin, doc="Sine, elementwise.")
 cos = elementwise("cos", "x", "cos(x)", ["-ct * sin(x)"], ufunc=np.cos, reference=np.cos, doc="Cosine, elementwise.")
 sinh = elementwise(
-    "sinh", "x", "sinh(x)", ["cosh(x)"], ufunc=np.sinh, reference=np.sinh, doc="Hyperbolic sine, elementwise."
+    "sinh",
+    "x",
+    "sinh(x)",
+    ["cosh(x)"],
+    ufunc=np.sinh,
+    reference=np.sinh,
+    singular=True,
+    doc="Hyperbolic sine, elementwise.",
 )
 cosh = elementwise(
-    "cosh", "x", "cosh(x)", ["sinh(x)"], ufunc=np.cosh, reference=np.cosh, doc="Hyperbolic cosine, elementwise."
+    "cosh",
+    "x",
+    "cosh(x)",
+    ["sinh(x)"],
+    ufunc=np.cosh,
+    reference=np.cosh,
+    singular=True,
+    doc="Hyperbolic cosine, elementwise.",
 )
 tanh = elementwise(
     "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
 )
 sigmoid = elementwise(
-    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=_sigmoid, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
+    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
     doc="1 / (1 + exp(-x)), elementwise.",
 )  # fmt: skip
 relu = elementwise(
@@ -193,6 +207,23 @@ relu = elementwise(
     ufunc=lambda x, kink: np.maximum(x, 0), reference=lambda x: x * (x > 0), masks=True,
     doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
+
+
+def _keep(x: Any, mask: Any) -> Any:
+    """x where the mask holds, exactly 0 elsewhere, nan and inf included: np.where in a quarter of the time."""
+    bits = f"i{x.dtype.itemsize}"
+    return (x.view(bits) & -mask.view(np.int8).astype(bits)).view(x.dtype)
+
+
+def _relu_rule(ct: Any, _out: Any, x: Any, *, kink: float) -> Any:
+    """relu's rule on arrays, the fast twin of its formula."""
+    if ct.dtype != x.dtype:
+        ct = ct.astype(x.dtype)
+    kept = _keep(ct, np.greater(x, 0))
+    return kept + _keep(ct * ct.dtype.type(kink), np.equal(x, 0)) if kink else kept
+
+
+relu.rules[0].eager = _relu_rule  # type: ignore[union-attr]
 absolute = elementwise(
     "absolute",
     "x",

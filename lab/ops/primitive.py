@@ -41,7 +41,7 @@ class Rule:
 
     __slots__ = ("_general", "argument", "eager", "passes", "reads", "reads_out", "text")
 
-    def __init__(  # noqa: PLR0917 - the fields, in order
+    def __init__(
         self,
         argument: int,
         text: str,
@@ -76,7 +76,7 @@ class Op:
         doc: first line of its description.
         precision: one of PRECISIONS.
         masks: its rules send exact zeros along branches that were not taken.
-        singular: its rules can be nan or inf where their cotangent is zero.
+        singular: its value or its rules can be inf or nan for ordinary operands (a pole, an edge, an overflow).
         collective: it meets other ranks or batch members along `axis_name`.
         samples, error_samples: rows for the tests that the table generates.
         reference: an independent implementation on arrays.

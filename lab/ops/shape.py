@@ -186,7 +186,7 @@ def _concatenate_batch(size: int, mapped: tuple[bool, ...], *xs: Any, axis: int)
 
 def _numeric(dtype: Any) -> np.dtype[Any]:
     try:
-        found = np.dtype(dtype)
+        found: np.dtype[Any] = np.dtype(dtype)
     except TypeError as why:
         raise DTypeError("cast needs a dtype", given=repr(dtype), hint=str(why)) from None
     if found.kind not in "fiub":
