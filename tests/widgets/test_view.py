@@ -47,7 +47,8 @@ def step(k: int) -> StepFinished:
 
 
 GOLDEN = [
-    (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])), (GraphView, training(falling(20))),
+    (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
+    (GraphView, training(falling(20))),
     (LossView, training(falling(45))), (LossView, recorded([])), (LossView, product_plus_x()),
     (GradientView, training(falling(45))), (GradientView, recorded([])), (Steps, training(falling(9))),
 ]  # fmt: skip
