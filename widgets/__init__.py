@@ -6,11 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from widgets.cards import Lesson as Lesson
+    from widgets.cards import Lines as Lines
     from widgets.chart import Chart as Chart
     from widgets.controls import RunControls as RunControls
     from widgets.dashboard import Dashboard as Dashboard
     from widgets.dashboard import dashboard as dashboard
     from widgets.player import Player as Player
+    from widgets.plots import level as level
+    from widgets.plots import tangent as tangent
     from widgets.scene import Edge as Edge
     from widgets.scene import Node as Node
     from widgets.scene import Scene as Scene
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
     "Player": "player", "RunControls": "controls", "Dashboard": "dashboard", "dashboard": "dashboard",
+    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "level": "plots",
     "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
 }  # fmt: skip
 """Where each public name lives."""

@@ -31,7 +31,7 @@ def free_of_blocked_cell(button: Any) -> bool:
 
     ipykernel 7.4 sends a widget's messages to the shell that last wrote to its comm; without that memory the front
     end's own subshell is used, which no cell blocks. The attribute is private: where it is missing, clicks wait until
-    the cell ends, and `await run` is the documented way anyhow. Call it after each update of the button from the kernel.
+    the cell ends, and `await run` is the documented way anyhow. Call it after each update of the button by the kernel.
 
     Example:
         >>> free_of_blocked_cell(object())

@@ -1,7 +1,7 @@
 """What applying an op means: one closure template per arity, made from the op's record.
 
-`type(x) is Tensor` is the whole fast-path test. Whatever is above the plain level is a Tracer and goes to `bind`; so the
-common case, a few small arrays on the ordinary tape, pays for nothing else.
+`type(x) is Tensor` is the whole fast-path test. Whatever is above the plain level is a Tracer and goes to `bind`; so
+the common case, a few small arrays on the ordinary tape, pays for nothing else.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from lab.autograd.interpreter import Tracer, bind
+from lab.autograd.interpreter import Tracer, bind, operand
 from lab.autograd.observe import observe_binary, observe_op, observe_unary, remember_line
 from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
-from lab.errors import LabError, ShapeError, UnsupportedError
+from lab.errors import ArgumentError, DTypeError, LabError, ShapeError
 from lab.events.bus import bus
 from lab.ops.primitive import MAKE_APPLY, Op
-from lab.shapes import broadcast
+from lab.shapes import Spec
 
 Apply = Callable[..., Any]
 _new = object.__new__
@@ -60,26 +60,29 @@ def _unary(op: Op) -> Apply:
     defaults, fixed, parameters = op.defaults or NO_PARAMS, op.fixed, op.parameters
     save_out = rule is not None and rule.reads_out
     word = rule.reads[0] if rule is not None else ""
-    tracked = rule is not None
+    tracked, converts = rule is not None, "dtype" in op.defaults
     op.pull = _unary_pull(op)
 
     def apply(x: Any, *rest: Any, **given: Any) -> Any:
         params = parameters(rest, given) if rest or given or fixed else defaults
         kind = type(x)
         if kind is not Tensor:
-            if kind is _ndarray:
+            if kind is not _ndarray:
+                return bind(op, (x,), params)
+            try:
                 return forward(x, **params)
-            return bind(op, (x,), params)
+            except Exception as why:  # noqa: BLE001 - as below
+                raise explain(op, (x,), params, why) from None
         a, parent = x.value, x.node
         try:
             out = forward(a, **params)
-        except Exception as why:
-            raise explain(op, (a,), params, why) from (None if isinstance(why, LabError) else why)
+        except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
+            raise explain(op, (a,), params, why) from None
         if type(out) is not _ndarray:
             out = _asarray(out)
         made = _new(Tensor)
         made.value = out
-        if parent is None or not tracked:
+        if parent is None or not tracked or (converts and out.dtype.kind != "f"):
             made.node = None
             return made
         state = _state()
@@ -105,7 +108,7 @@ def _unary(op: Op) -> Apply:
     return apply
 
 
-def _binary(op: Op) -> Apply:
+def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on purpose: a call costs 60 ns
     """Two operands, no parameters: the operators."""
     forward, elementwise = op.forward, op.elementwise
     rules = op.rules
@@ -119,7 +122,7 @@ def _binary(op: Op) -> Apply:
     tracked = bool(both)
     op.pull = _binary_pull(op)
 
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: Any, y: Any) -> Any:  # noqa: C901 - likewise
         kind_x, kind_y = type(x), type(y)
         if kind_x is Tensor:
             a, parent_a = x.value, x.node
@@ -128,7 +131,7 @@ def _binary(op: Op) -> Apply:
             elif kind_y is float or kind_y is int:
                 b, parent_b = weak(y, a), None
             elif kind_y is _ndarray:
-                b, parent_b = y, None
+                b, parent_b = y if y.dtype.kind in "fiub" else operand(op, y), None
             else:
                 return bind(op, (x, y), NO_PARAMS)
         elif kind_y is Tensor:
@@ -136,17 +139,20 @@ def _binary(op: Op) -> Apply:
             if kind_x is float or kind_x is int:
                 a, parent_a = weak(x, b), None
             elif kind_x is _ndarray:
-                a, parent_a = x, None
+                a, parent_a = x if x.dtype.kind in "fiub" else operand(op, x), None
             else:
                 return bind(op, (x, y), NO_PARAMS)
         elif kind_x is _ndarray and (kind_y is _ndarray or kind_y is float):
-            return forward(x, y)
+            try:
+                return forward(x, y)
+            except Exception as why:  # noqa: BLE001 - as below
+                raise explain(op, (x, y), NO_PARAMS, why) from None
         else:
             return bind(op, (x, y), NO_PARAMS)
         try:
             out = forward(a, b)
-        except Exception as why:
-            raise explain(op, (a, b), NO_PARAMS, why) from (None if isinstance(why, LabError) else why)
+        except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
+            raise explain(op, (a, b), NO_PARAMS, why) from None
         if type(out) is not _ndarray:
             out = _asarray(out)
         made = _new(Tensor)
@@ -212,16 +218,16 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     Raises:
         UnsupportedError: an argument that is no array of numbers.
     """
-    arrays = tuple(_operand(op, a) for a in args)
+    arrays = tuple(operand(op, a) for a in args)
     try:
         out = op.forward(*arrays, **params)
-    except Exception as why:
-        raise explain(op, arrays, params, why) from (None if isinstance(why, LabError) else why)
+    except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
+        raise explain(op, arrays, params, why) from None
     if not any(type(a) is Tensor for a in args):
         return out
     out = _asarray(out)
     parents = tuple(a.node if type(a) is Tensor else None for a in args)
-    if not any(p is not None for p in parents) or not any(op.rules) or _state().frozen >= 0:
+    if not any(p is not None for p in parents) or not any(op.rules) or out.dtype.kind != "f" or _state().frozen >= 0:
         return wrap(out)
     node = record(op, parents, arrays, out, params)
     if _state().anomaly:
@@ -305,7 +311,10 @@ def weak(number: float, other: Any) -> Any:
     """A Python number as NumPy takes it beside an array: in the array's dtype, if that can hold its kind."""
     dtype = other.dtype
     if dtype.kind == "f" or (type(number) is int and dtype.kind in "iu"):
-        return _asarray(number, dtype)
+        try:
+            return _asarray(number, dtype)
+        except OverflowError:  # a comparison takes it as it is; anything else will say why not
+            return number
     return _asarray(number)
 
 
@@ -322,8 +331,6 @@ def _wanted(rules: list[Any]) -> tuple[bool, Any, Any]:
 
 
 def _like(array: Any) -> Any:
-    from lab.shapes import Spec
-
     return Spec(array.shape, array.dtype)
 
 
@@ -332,42 +339,24 @@ def _casts(args: tuple[Any, ...], out: Any) -> Any:
     return fits if any(fits) else None
 
 
-def _operand(op: Op, x: Any) -> Any:
-    if isinstance(x, Tensor):
-        return x.value
-    if isinstance(x, np.ndarray):
-        if x.dtype.kind not in "fiub":
-            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
-        return x
-    if isinstance(x, bool | int | float):
-        return x if op.elementwise else _asarray(x)
-    if isinstance(x, np.generic):
-        return _operand(op, _asarray(x))
-    if isinstance(x, list | tuple):
-        if any(isinstance(e, Tensor) for e in x):
-            raise UnsupportedError(
-                f"{op.name} got a list that contains tensors",
-                given=repr(x)[:60],
-                hint="join them with lab.stack or lab.concatenate",
-            )
-        return _operand(op, _asarray(x))
-    raise UnsupportedError(
-        f"{op.name} cannot take this argument",
-        given=f"{type(x).__name__}",
-        hint="tensors, arrays and numbers are understood",
-    )
-
-
 def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Exception) -> Exception:
-    """A LabError for what NumPy said, where the operands show the reason; else the exception itself."""
-    if isinstance(why, LabError):
+    """A LabError for what NumPy said: the shape rule's, where the operands show the reason, else NumPy's words as hint.
+
+    Errors that the user asked for (`np.errstate(all="raise")`, warnings as errors) and lack of memory stay as they are.
+    """
+    if isinstance(why, LabError | FloatingPointError | Warning | MemoryError):
         return why
-    if op.elementwise:
-        try:
-            broadcast(*(np.shape(a) for a in arrays), op=op.name)
-        except ShapeError as better:
-            return better
-    return why
+    specs = [Spec(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+    try:
+        op.shape(*specs, **params)
+    except LabError as better:
+        return better
+    except Exception:  # noqa: BLE001, S110 - a shape rule that fails in NumPy, as the op did, has nothing to add
+        pass
+    kind = DTypeError if isinstance(why, TypeError) else ShapeError if isinstance(why, IndexError) else ArgumentError
+    words = [f"{s.dtype} {s.shape}" if isinstance(s, Spec) else repr(s) for s in specs]
+    settings = "".join(f"; {name}={value!r}"[:60] for name, value in params.items())
+    return kind(f"{op.name} cannot take these operands", given=" and ".join(words) + settings, hint=str(why))
 
 
 MAKE_APPLY.append(make_apply)

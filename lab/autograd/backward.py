@@ -1,20 +1,22 @@
 """The backward walk: collect, sort by id, check everything, only then run.
 
-It is iterative, so a chain of any length works; it is atomic, since a leaf's `.grad` is touched only after every rule has
-run; it frees what it has read, unless told to retain it.
+It is iterative, so a chain of any length works; it is atomic, since a leaf's `.grad` is touched only after every rule
+has run; it frees what it has read, unless told to retain it.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from lab.autograd import mutation
-from lab.autograd.observe import emit_value, observe_rule
+from lab.autograd.observe import array_of, emit_value, observe_rule
 from lab.autograd.tape import AnyNode, Leaf, Node, fold_eager
-from lab.autograd.tensor import Tensor, wrap
+from lab.autograd.tensor import Tensor, _concrete, gradient_for, wrap
 from lab.config import STATE
 from lab.errors import GradientError
 from lab.events.bus import Detail, bus
@@ -31,7 +33,7 @@ class Walk:
     Attributes:
         nodes: every Node above the root's history, newest first.
         leaves: the leaves that were reached.
-        guarded: some branch may be masked and some rule singular: exact zeros must stop nan.
+        guarded: ids of the nodes at which an exact zero must stop nan: a branch not taken may end there.
         hooked: some node has hooks.
     """
 
@@ -57,12 +59,11 @@ class Walk:
             if op.singular:
                 flags |= SINGULAR
             hooked = hooked or node.hooks is not None
-            for parent in node.parents:  # type: ignore[union-attr]
-                if parent is not None:
-                    stack.append(parent)
+            stack += [p for p in node.parents if p is not None]  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
-        self.guarded, self.hooked = flags == MASKS | SINGULAR, hooked
+        self.guarded = guarded_in(self.nodes) if flags == MASKS | SINGULAR else frozenset()
+        self.hooked = hooked
         self._check()
 
     def _check(self) -> None:
@@ -75,13 +76,30 @@ class Walk:
                     hint="backward(retain_graph=True) the first time, or run the forward again",
                 )
             if node.id < last:
-                for name, array in zip(("its output", *node.op.arguments), node.saved, strict=False):
-                    if mutation.changed_after(array, node.id):
+                for name, saved in zip(("the output", *node.op.arguments), node.saved, strict=False):
+                    if mutation.changed_after(array_of(saved), node.id):
                         raise GradientError(
                             "an array that backward needs was changed in place after the forward",
                             given=f"{name} of {node.op.name}{' at ' + node.where if node.where else ''}",
                             hint="make a copy before changing it, or change it after backward",
                         )
+
+
+def guarded_in(nodes: list[Node]) -> frozenset[int]:
+    """Ids of elementwise nodes, newest first, that lie below a masking op and may meet what a singular op made.
+
+    Along a branch that was not taken the cotangent is exactly zero, and 0 * inf would be nan. A matrix product mixes
+    entries, so it cannot be guarded.
+    """
+    tainted: set[int] = set()
+    for node in reversed(nodes):
+        if node.op.singular or any(p is not None and p.id in tainted for p in node.parents):
+            tainted.add(node.id)
+    masked: set[int] = set()
+    for node in nodes:
+        if node.op.masks or node.id in masked:
+            masked.update(p.id for p in node.parents if p is not None)
+    return frozenset(n.id for n in nodes if n.op.elementwise and n.id in masked and n.id in tainted)
 
 
 def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph: bool) -> None:
@@ -93,13 +111,13 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
             given=repr(tensor),
             hint="compute it from tensors made with requires_grad=True",
         )
-    ct = seed_of(tensor, gradient)
+    ct = seed_of(tensor, gradient if create_graph or not isinstance(gradient, Tensor) else _concrete(gradient))
     walk = Walk(root)
     if create_graph:
         grads = run_general(walk, {root.id: ct if isinstance(ct, Tensor) else wrap(ct)}, owner=wrap, keep=True)
     else:
-        grads = run_eager(walk, {root.id: ct.value if isinstance(ct, Tensor) else ct}, keep=retain_graph)
-    _store(walk, grads)
+        grads = run_eager(walk, {root.id: ct}, keep=retain_graph)
+    _store(walk, grads, taken={id(gradient.value)} if isinstance(gradient, Tensor) else set())
     if bus.operations:
         bus.emit_row(BackwardFinished, root.id, len(walk.nodes), 0)
 
@@ -114,12 +132,7 @@ def seed_of(tensor: Any, gradient: Any) -> Any:
                 hint="reduce it to one number, or pass backward(gradient=...)",
             )
         return np.ones(tensor.shape, tensor.dtype)
-    shape = np.shape(gradient)
-    if shape != tensor.shape:
-        raise GradientError("a gradient has the shape of its tensor", given=f"{shape} for {tensor.shape}")
-    return (
-        gradient if isinstance(gradient, Tensor) else np.array(gradient, tensor.dtype)
-    )  # a copy: it may end up in .grad
+    return gradient_for(tensor, gradient)
 
 
 # --- on arrays ---------------------------------------------------------------------------------------------------
@@ -142,9 +155,9 @@ def run_eager(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any
 def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any]:
     """The same walk with hooks, events, the singular guard and anomaly checks."""
     anomaly, operations = STATE.get().anomaly, bus.operations
-    masked: set[int] | None = set() if walk.guarded else None
+    guarded = walk.guarded
     detailed = operations and bus.detail >= Detail.STATISTICS
-    by_edge = anomaly or walk.guarded or detailed
+    by_edge = anomaly or detailed
     if operations:
         bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), 0)
     for node in walk.nodes:
@@ -152,10 +165,10 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
         if ct is not None:
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
-            if by_edge:
+            if by_edge or node.id in guarded:
                 if detailed:
                     emit_value(node.id, "gradient", ct)
-                _pull_edges(node, ct, grads, masked, anomaly)
+                _pull_edges(node, ct, grads, guard=node.id in guarded, anomaly=anomaly)
             else:
                 node.op.pull(node, ct, grads)  # type: ignore[misc]
             if operations:
@@ -168,28 +181,32 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
     return grads
 
 
-def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], masked: set[int] | None, anomaly: bool) -> None:
-    op = node.op
+def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], *, guard: bool, anomaly: bool) -> None:
     contributions = edges(node, ct, general=False)
-    guard = masked is not None and op.singular and node.id in masked
-    for i, (parent, c) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or c is None:
+    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
+        if parent is None or sent is None:
             continue
+        c = sent
         if guard:
             c = np.where(_at(ct, c) == 0, np.zeros((), c.dtype), c)
         if node.fit is not None and node.fit[i] is not None:
             c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
-        if masked is not None and (op.masks or node.id in masked):
-            masked.add(parent.id)
-        if anomaly and not np.all(np.isfinite(c)) and np.all(np.isfinite(ct)):
-            raise GradientError(
-                f"the rule of {op.name} for {op.arguments[0 if op.variadic else i]} made a gradient that is not finite",
-                given=f"recorded at {node.where or 'an unknown line'}; the gradient that came in was finite",
-                hint=f"its rule is {op.rule_text(i)}: look at the values that it divides by or takes the log of",
-            )
+        if anomaly:
+            _check_finite(node, i, c, ct)
         if bus.operations and bus.detail:
             emit_value(parent.id, "contribution", c, node.id, i)
         grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
+
+
+def _check_finite(node: Node, i: int, c: Any, ct: Any) -> None:
+    """Anomaly mode: a rule that makes nan or inf of a finite cotangent is named."""
+    op = node.op
+    if c is not None and not np.all(np.isfinite(c)) and np.all(np.isfinite(ct)):
+        raise GradientError(
+            f"the rule of {op.name} for {op.arguments[0 if op.variadic else i]} made a gradient that is not finite",
+            given=f"recorded at {node.where or 'an unknown line'}; the gradient that came in was finite",
+            hint=f"its rule is {op.rule_text(i)}: look at the values that it divides by or takes the log of",
+        )
 
 
 def _at(ct: Any, c: Any) -> Any:
@@ -198,7 +215,7 @@ def _at(ct: Any, c: Any) -> Any:
 
 
 def edges(node: Node, ct: Any, *, general: bool, saved: tuple[Any, ...] | None = None) -> list[Any]:
-    """What the rules of a node send to each parent, before it is brought to the parent's shape; None where nothing is wanted."""
+    """What the rules of a node send to each parent, not yet brought to its shape; None where nothing is wanted."""
     op, values = node.op, node.saved if saved is None else saved
     out: list[Any] = []
     for i, parent in enumerate(node.parents):
@@ -229,7 +246,6 @@ def run_general(
         owner: under `create_graph` the saved arrays become Tensors on the recorded parents again; above level 0 what is
             saved are values of the level below already, and there is nothing to do.
     """
-    masked: set[int] = set()
     if bus.operations:
         bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), level)
     for node in walk.nodes:
@@ -237,7 +253,7 @@ def run_general(
         if ct is not None:
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
-            _pull_general(node, ct, grads, masked, owner)
+            _pull_general(node, ct, grads, owner, guard=node.id in walk.guarded)
             if bus.operations:
                 observe_rule(node, level)
         if not keep:
@@ -248,8 +264,8 @@ def run_general(
     return grads
 
 
-def _pull_general(node: Node, ct: Any, grads: dict[int, Any], masked: set[int], owner: Any) -> None:
-    op, saved = node.op, node.saved
+def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, guard: bool) -> None:
+    saved = node.saved
     if bus.operations and bus.detail:
         emit_value(node.id, "gradient", ct)
     if owner is not None:
@@ -258,19 +274,19 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], masked: set[int], 
             owner(v, n) if isinstance(v, np.ndarray) else v
             for v, n in zip(saved, nodes, strict=True)  # type: ignore[arg-type]
         )
-    contributions = edges(node, ct, general=True, saved=saved)
-    guard = op.singular and node.id in masked
-    for i, (parent, c) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or c is None:
+    contributions, anomaly = edges(node, ct, general=True, saved=saved), STATE.get().anomaly
+    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
+        if parent is None or sent is None:
             continue
+        c = sent
         if guard:
             c = where(ct == 0, 0.0, c)
+        if anomaly:
+            _check_finite(node, i, array_of(c), array_of(ct))
         spec = node.fit[i] if node.fit is not None else None
         if spec is not None:
             c = fold(c, spec.shape)
             c = c if c.dtype == spec.dtype else cast(c, dtype=spec.dtype)
-        if op.masks or node.id in masked:
-            masked.add(parent.id)
         if bus.operations and bus.detail:
             emit_value(parent.id, "contribution", c, node.id, i)
         grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
@@ -288,37 +304,49 @@ def run_hooks(node: AnyNode, ct: Any) -> Any:
             seen.flags.writeable = False
         returned = hook(seen)
         if returned is not None:
-            shape = np.shape(ct)
-            ct = (
-                returned
-                if isinstance(ct, Tensor)
-                else np.asarray(returned.value if isinstance(returned, Tensor) else returned)
-            )
-            if np.shape(ct) != shape:
-                raise GradientError(
-                    "a hook must return a gradient of the same shape", given=f"{np.shape(ct)} for {shape}"
-                )
+            ct = _returned(returned, ct)
     return ct
 
 
-def _store(walk: Walk, grads: dict[int, Any]) -> None:
-    """Add the cotangents to `.grad` of the leaves; nothing in the user's hands may share memory with another's gradient."""
-    seen: set[int] = set()
-    for leaf in sorted(walk.leaves.values(), key=lambda x: -x.id):
-        g = grads.get(leaf.id)
-        if g is None:
-            continue
-        if not isinstance(g, Tensor):
-            g = np.asarray(g)
-            if g.base is not None or id(g) in seen or not g.flags.writeable or leaf is walk.root:
-                g = g.copy()
-            seen.add(id(g))
-        if bus.operations and bus.detail:
-            emit_value(leaf.id, "gradient", g)
+def _returned(given: Any, ct: Any) -> Any:
+    """What a hook returned, as the kind of value that the walk works on."""
+    tracked = isinstance(ct, Tensor) and isinstance(given, Tensor)
+    value = given if tracked else np.asarray(given.value if type(given) is Tensor else given)
+    if tuple(value.shape) != tuple(ct.shape) or value.dtype.kind not in "fiub":
+        raise GradientError(
+            "a hook must return a gradient of the same shape",
+            given=f"{value.dtype} {tuple(value.shape)} for {tuple(ct.shape)}",
+            hint="return None to leave it as it is",
+        )
+    if tracked:
+        return value if value.dtype == ct.dtype else cast(value, dtype=ct.dtype)
+    return wrap(value.astype(ct.dtype)) if isinstance(ct, Tensor) else value.astype(ct.dtype, copy=False)
+
+
+def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
+    """Add the cotangents to `.grad` of the leaves; no two arrays in the user's hands (`taken`: ids) share memory."""
+    leaves = sorted((leaf for leaf in walk.leaves.values() if leaf.id in grads), key=lambda x: -x.id)
+    own, totals = [], []
+    for leaf in leaves:
+        g = grads[leaf.id]
+        array = g.value if isinstance(g, Tensor) else np.asarray(g)
+        if array.base is not None or id(array) in taken or not array.flags.writeable or leaf is walk.root:
+            array = array.copy()
+        taken.add(id(array))
+        own.append(wrap(array, g.node) if isinstance(g, Tensor) else array)
         before = leaf.grad
-        if before is None:
-            leaf.grad = g
-        else:
-            leaf.grad = before + g if isinstance(g, Tensor) or isinstance(before, Tensor) else np.asarray(before + g)
-        if bus.operations:
-            bus.emit_row(GradientStored, leaf.id, before is not None)
+        totals.append(own[-1] if before is None else _total(before, own[-1]))
+    accumulated = [leaf.grad is not None for leaf in leaves]
+    # One call into C, in which no interrupt can come between two leaves.
+    deque(map(setattr, leaves, repeat("grad"), totals), maxlen=0)
+    if bus.operations:
+        for leaf, g, added in zip(leaves, own, accumulated, strict=True):
+            if bus.detail:
+                emit_value(leaf.id, "gradient", g)
+            bus.emit_row(GradientStored, leaf.id, added)
+
+
+def _total(before: Any, g: Any) -> Any:
+    if isinstance(before, Tensor) or isinstance(g, Tensor):
+        return (before if isinstance(before, Tensor) else wrap(before)) + g
+    return np.asarray(before + g)

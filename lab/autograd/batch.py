@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from lab.autograd.interpreter import Interpreter, Tracer
-from lab.errors import ConcretizationError
+from lab.errors import ConcretizationError, LabError
 from lab.ops import concatenate, expand_dims, getitem
 from lab.ops.primitive import Op
+from lab.shapes import Spec
 
 
 class Batch(Interpreter):
@@ -35,8 +36,15 @@ class Batch(Interpreter):
         values = tuple(a.value if m else a for a, m in zip(args, mapped, strict=True))
         if op.batch is None:
             return Tracer(self, loop_and_stack(op, self.size, mapped, values, params))
-        out = op.batch(self.size, mapped, *values, **params)
+        try:
+            out = op.batch(self.size, mapped, *values, **params)
+        except LabError:
+            op.shape(*(self._member(a) for a in args), **params)  # says it with the shapes that the function sees
+            raise
         return out if op.collective else Tracer(self, out)  # what every member gets is the same for all: not mapped
+
+    def _member(self, a: Any) -> Any:
+        return Spec(tuple(a.shape), a.dtype) if hasattr(a, "shape") else a
 
 
 def loop_and_stack(op: Op, size: int, mapped: tuple[bool, ...], values: tuple[Any, ...], params: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab.autograd.interpreter import Interpreter, Tracer
+from lab.autograd.tape import firm
 from lab.errors import UnsupportedError
 from lab.ops import broadcast_to, cast
 from lab.ops.primitive import Op
@@ -33,9 +34,10 @@ def tangent_of(op: Op, primals: tuple[Any, ...], tangents: tuple[Any, ...], out:
     An elementwise map is diagonal: its vjp text with the tangent for `ct` is its jvp. A linear op is its own tangent.
     """
     live = [i for i, t in enumerate(tangents) if t is not None]
-    if not any(op.rule(i) for i in live):
+    if not any(op.rule(i) for i in live) or out.dtype.kind != "f":
         return None
     if op.elementwise:
+        primals = tuple(firm(p, out) for p in primals)
         terms = [op.rule(i).general(tangents[i], out, *primals, **params) for i in live if op.rule(i)]  # type: ignore[union-attr]
     elif op.tangent is not None:
         terms = [op.tangent(tangents, out, *primals, **params)]

@@ -1,7 +1,7 @@
 """The one interpreter switch: the arguments decide what applying an op means.
 
-A transform wraps its inputs in Tracers that carry its level. The highest level among the arguments applies the op, peels
-its own layer, and calls the op again on what is below. There is no stack: perturbations cannot be confused.
+A transform wraps its inputs in Tracers that carry its level. The highest level among the arguments applies the op,
+peels its own layer, and calls the op again on what is below. There is no stack: perturbations cannot be confused.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from contextvars import ContextVar
 from itertools import count
 from typing import Any, ClassVar
 
+import numpy as np
+
 from lab.autograd.tensor import Tensor
-from lab.errors import TracerLeakError
+from lab.errors import TracerLeakError, UnsupportedError
 from lab.ops.primitive import Op
 
 _levels = count(1)
@@ -35,7 +37,7 @@ class Interpreter:
     word: ClassVar[str] = "transform"
 
     def __init__(self) -> None:
-        global _newest
+        global _newest  # noqa: PLW0603 - one counter for the process, as the levels are
         self.level = _newest = next(_levels)
         self.alive = True
 
@@ -82,6 +84,42 @@ FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_f
 """The active `vmap(axis_name=...)` axes, outermost first."""
 
 
+def operand(op: Op, x: Any) -> Any:
+    """An operand as an array of numbers, or a number.
+
+    Raises:
+        UnsupportedError: it is neither.
+    """
+    if isinstance(x, Tensor):
+        return x.value
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fiub":
+            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
+        return x
+    if isinstance(x, bool | int | float):
+        return x if op.elementwise else np.asarray(x)
+    if isinstance(x, np.generic):
+        return operand(op, np.asarray(x))
+    if isinstance(x, list | tuple):
+        if any(isinstance(e, Tensor) for e in x):
+            raise UnsupportedError(
+                f"{op.name} got a list that contains tensors",
+                given=repr(x)[:60],
+                hint="join them with lab.stack or lab.concatenate",
+            )
+        try:
+            return operand(op, np.asarray(x))
+        except (ValueError, TypeError):
+            raise UnsupportedError(
+                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
+            ) from None
+    raise UnsupportedError(
+        f"{op.name} cannot take this argument",
+        given=f"{type(x).__name__}",
+        hint="tensors, arrays and numbers are understood",
+    )
+
+
 def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply an op where some argument is a Tracer, or the op meets the members of a named axis.
 
@@ -89,6 +127,7 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         TracerLeakError: a tracer of a transform that has ended.
     """
     top: Interpreter | None = None
+    args = tuple(a if isinstance(a, Tensor) else operand(op, a) for a in args)
     for a in args:
         if isinstance(a, Tracer):
             if not a.interp.alive:

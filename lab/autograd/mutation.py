@@ -1,7 +1,7 @@
 """Noticing arrays that were written after a node saved them: one clock instead of a version counter on every tensor.
 
-In-place operations tell the time at which a byte range was written. A node younger than the last write needs no check at
-all, so recording costs nothing; an older one looks up what it saved. Views are caught because ranges are of the memory.
+In-place operations tell the time at which a byte range was written. A node younger than the last write needs no check
+at all, so recording costs nothing; an older one looks up what it saved. Views are caught: ranges are of the memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def mark(array: Array) -> None:
         >>> mark(a[1:]); changed_after(a[:2], born), changed_after(a[:1], born)
         (True, False)
     """
-    global last
+    global last  # noqa: PLW0603 - read as `mutation.last`: one comparison per saved array
     owner = _owner(array)
     key = id(owner)
     entry = _writes.get(key)

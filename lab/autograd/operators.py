@@ -1,11 +1,11 @@
 """NumPy's words on a Tensor: operators, methods, indexing, in-place writes, and the two array protocols.
 
-What the lab does not support raises with the lab's name for it; nothing falls back to an array that has lost its gradient.
+What the lab does not support raises with the lab's name for it; nothing falls back to an array without gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,19 +29,40 @@ def _swapped(apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 _OPERATORS = {
-    "add": ops.add, "sub": ops.subtract, "mul": ops.multiply, "truediv": ops.divide, "pow": ops.power, "matmul": ops.matmul,
+    "add": ops.add, "sub": ops.subtract, "mul": ops.multiply, "truediv": ops.divide, "pow": ops.power,
+    "matmul": ops.matmul,
 }  # fmt: skip
 for _word, _op in _OPERATORS.items():
     # The closures themselves, not methods that call them: 60 ns a call.
     setattr(Tensor, f"__{_word}__", _op.apply)
     setattr(Tensor, f"__r{_word}__", _swapped(_op.apply))
+
+
+def _compared(op: Op) -> Callable[[Tensor, Any], Any]:
+    """== and != by entries; beside what is no number (None, a string) they are Python's, so that `t in list` works."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        numbers = isinstance(other, Tensor | np.ndarray | bool | int | float | np.generic | list | tuple)
+        return op.apply(self, other) if numbers else NotImplemented
+
+    return method
+
+
 for _word, _op in {
-    "lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": ops.greater_equal, "eq": ops.equal, "ne": ops.not_equal,
-    "neg": ops.negative, "abs": ops.absolute,
+    "lt": ops.less, "le": ops.less_equal, "gt": ops.greater, "ge": ops.greater_equal, "eq": ops.equal,
+    "ne": ops.not_equal, "neg": ops.negative, "abs": ops.absolute,
 }.items():  # fmt: skip
-    setattr(Tensor, f"__{_word}__", _op.apply)
-Tensor.__hash__ = object.__hash__  # type: ignore[method-assign, assignment] - == is elementwise, identity still counts
-Tensor.__pos__ = lambda self: self  # type: ignore[attr-defined]
+    setattr(Tensor, f"__{_word}__", _compared(_op) if _word in {"eq", "ne"} else _op.apply)
+
+
+def _attach(**attributes: Any) -> None:
+    """Give Tensor what `tensor.py` declares to the type checker."""
+    for name, value in attributes.items():
+        setattr(Tensor, name, value)
+
+
+# == is elementwise, identity still counts
+_attach(__hash__=object.__hash__, __pos__=lambda self: self)
 
 
 # --- methods -----------------------------------------------------------------------------------------------------
@@ -99,8 +120,8 @@ def _len(self: Tensor) -> int:
 
 
 def _iter(self: Tensor) -> Iterator[Any]:
-    for i in range(len(self)):  # type: ignore[arg-type]
-        yield self[i]  # type: ignore[index]
+    for i in range(len(self)):
+        yield self[i]
 
 
 def _scalar(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
@@ -115,10 +136,9 @@ def _bool(self: Tensor) -> bool:
     return bool(self.item())
 
 
-Tensor.reshape, Tensor.transpose, Tensor.astype = _reshape, _transpose, _astype  # type: ignore[attr-defined]
-Tensor.T = property(lambda self: ops.transpose.apply(self))  # type: ignore[attr-defined]
-Tensor.__getitem__, Tensor.__len__, Tensor.__iter__ = _getitem, _len, _iter  # type: ignore[attr-defined]
-Tensor.__float__, Tensor.__int__, Tensor.__bool__ = _scalar(float), _scalar(int), _bool  # type: ignore[attr-defined]
+_attach(reshape=_reshape, transpose=_transpose, astype=_astype, T=property(ops.transpose.apply))
+_attach(__getitem__=_getitem, __len__=_len, __iter__=_iter)
+_attach(__float__=_scalar(float), __int__=_scalar(int), __bool__=_bool)
 
 
 # --- in place ----------------------------------------------------------------------------------------------------
@@ -141,6 +161,19 @@ def _writable(self: Tensor) -> Any:
     return self.value
 
 
+def _plain(values: Any) -> Any:
+    """What is written: never something whose gradient would be lost by it."""
+    if isinstance(values, Tensor):
+        if (values.requires_grad or type(values) is not Tensor) and STATE.get().frozen < 0:
+            raise GradientError(
+                "a tensor that requires a gradient is not written into another in silence",
+                given=repr(values),
+                hint="use lab.where or lab.concatenate, or write values.detach()",
+            )
+        return _concrete(values)
+    return values
+
+
 def _assign(self: Tensor, values: Any) -> Tensor:
     """Write values into this tensor, in place; nodes that saved it will notice.
 
@@ -154,8 +187,7 @@ def _assign(self: Tensor, values: Any) -> Tensor:
 
 
 def _setitem(self: Tensor, index: Any, values: Any) -> None:
-    target = _writable(self)
-    source = _concrete(values) if isinstance(values, Tensor) else values
+    target, source = _writable(self), _plain(values)
     try:
         target[index] = source
     except (ValueError, IndexError) as why:
@@ -173,7 +205,7 @@ def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[An
         if tracked and STATE.get().frozen < 0 and not isinstance(self.node, Leaf):
             return apply(self, other)  # Python rebinds the name: right gradients, and no write
         target = _writable(self)
-        source = _concrete(other) if isinstance(other, Tensor) else other
+        source = _plain(other)
         try:
             ufunc(target, source, out=target, casting="same_kind")
         except (ValueError, TypeError) as why:
@@ -190,7 +222,50 @@ def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[An
 
 for _word, _ufunc in {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide}.items():
     setattr(Tensor, f"__i{_word}__", _in_place(_ufunc, _OPERATORS[_word].apply))
-Tensor.assign, Tensor.__setitem__ = _assign, _setitem  # type: ignore[attr-defined]
+_attach(assign=_assign, __setitem__=_setitem)
+
+
+# --- functions that take lists -----------------------------------------------------------------------------------
+
+
+def concatenate(tensors: Any, axis: int = 0) -> Any:
+    """Tensors joined along an existing axis.
+
+    Args:
+        tensors: a sequence of tensors or arrays whose shapes agree but for `axis`.
+
+    Example:
+        >>> import lab
+        >>> lab.concatenate([lab.tensor([1.0]), lab.tensor([2.0, 3.0])])
+        tensor([1., 2., 3.])
+    """
+    parts = _sequence(tensors, "concatenate")
+    if not parts:
+        raise ShapeError("concatenate needs at least one tensor", given="an empty list")
+    return ops.concatenate.apply(*parts, axis=axis)
+
+
+def stack(tensors: Any, axis: int = 0) -> Any:
+    """Tensors of one shape joined along a new axis.
+
+    Example:
+        >>> import lab
+        >>> lab.stack([lab.tensor(1.0), lab.tensor(2.0)])
+        tensor([1., 2.])
+    """
+    parts = _sequence(tensors, "stack")
+    shapes = {np.shape(p) for p in parts}
+    if len(shapes) != 1:
+        raise ShapeError("stack needs tensors of one shape", given=str(sorted(shapes)) if shapes else "an empty list")
+    return ops.concatenate.apply(*(ops.expand_dims.apply(p, axis=axis) for p in parts), axis=axis)
+
+
+def _sequence(tensors: Any, word: str) -> list[Any]:
+    if not isinstance(tensors, Iterable):
+        raise UnsupportedError(
+            f"{word} needs a sequence of tensors", given=type(tensors).__name__, hint=f"lab.{word}([a, b])"
+        )
+    return list(tensors)
 
 
 # --- NumPy's protocols -------------------------------------------------------------------------------------------
@@ -207,16 +282,24 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     if method != "__call__" or op is None:
         word = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise UnsupportedError(
-            f"np.{word} does not work on a tensor", hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()"
+            f"np.{word} does not work on a tensor",
+            given=_kinds(inputs),
+            hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()",
         )
     if kwargs:
         raise UnsupportedError(
-            f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}", hint=f"use lab.{op.name}"
+            f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}",
+            given=_kinds(kwargs.values()),
+            hint=f"use lab.{op.name}",
         )
     return op.apply(*inputs)
 
 
 _REDUCED: dict[Any, Op] = {np.add: ops.sum_, np.maximum: ops.max_, np.minimum: ops.min_}
+
+
+def _kinds(values: Iterable[Any]) -> str:
+    return ", ".join(type(v).__name__ for v in values) or "no positional argument"
 
 
 def _near(name: str) -> str:
@@ -233,12 +316,12 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.min: lambda a, axis=None, keepdims=False: ops.min_.apply(a, axis=axis, keepdims=keepdims),
     np.reshape: lambda a, shape: ops.reshape.apply(a, shape=shape),
     np.transpose: lambda a, axes=None: ops.transpose.apply(a, axes=axes),
-    np.concatenate: lambda arrays, axis=0: concatenate(arrays, axis=axis),
-    np.stack: lambda arrays, axis=0: stack(arrays, axis=axis),
-    np.where: lambda condition, x, y: ops.where.apply(condition, x, y),
+    np.concatenate: concatenate,
+    np.stack: lambda arrays, axis=0: stack(arrays, axis),
+    np.where: ops.where.apply,
     np.expand_dims: lambda a, axis: ops.expand_dims.apply(a, axis=axis),
     np.broadcast_to: lambda array, shape: ops.broadcast_to.apply(array, shape=shape),
-    np.dot: lambda a, b: ops.matmul.apply(a, b),
+    np.dot: ops.matmul.apply,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,
@@ -250,7 +333,12 @@ def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ..
     found = _FUNCTIONS.get(function)
     name = getattr(function, "__name__", str(function))
     if found is None:
-        raise UnsupportedError(f"np.{name} does not work on a tensor", hint=f"lab has {_near(name)}, or use .numpy()")
+        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+        raise UnsupportedError(
+            f"{module}.{name} does not work on a tensor",
+            given=_kinds(args),
+            hint=f"lab has {_near(name)}, or use .numpy()",
+        )
     try:
         return found(*args, **kwargs)
     except TypeError as why:
@@ -273,39 +361,4 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return np.array(self.value, dtype=dtype, copy=None if copy is False else True)
 
 
-Tensor.__array_ufunc__, Tensor.__array_function__, Tensor.__array__ = _array_ufunc, _array_function, _array  # type: ignore[attr-defined]
-
-
-# --- functions that take lists -----------------------------------------------------------------------------------
-
-
-def concatenate(tensors: Any, axis: int = 0) -> Any:
-    """Tensors joined along an existing axis.
-
-    Args:
-        tensors: a sequence of tensors or arrays whose shapes agree but for `axis`.
-
-    Example:
-        >>> import lab
-        >>> lab.concatenate([lab.tensor([1.0]), lab.tensor([2.0, 3.0])])
-        tensor([1., 2., 3.])
-    """
-    parts = list(tensors)
-    if not parts:
-        raise ShapeError("concatenate needs at least one tensor", given="an empty list")
-    return ops.concatenate.apply(*parts, axis=axis)
-
-
-def stack(tensors: Any, axis: int = 0) -> Any:
-    """Tensors of one shape joined along a new axis.
-
-    Example:
-        >>> import lab
-        >>> lab.stack([lab.tensor(1.0), lab.tensor(2.0)])
-        tensor([1., 2.])
-    """
-    parts = list(tensors)
-    shapes = {np.shape(p) for p in parts}
-    if len(shapes) != 1:
-        raise ShapeError("stack needs tensors of one shape", given=str(sorted(shapes)) if shapes else "an empty list")
-    return ops.concatenate.apply(*(ops.expand_dims.apply(p, axis=axis) for p in parts), axis=axis)
+_attach(__array_ufunc__=_array_ufunc, __array_function__=_array_function, __array__=_array)

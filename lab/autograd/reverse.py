@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from lab.autograd.backward import Walk, run_general
 from lab.autograd.interpreter import Interpreter, Tracer
-from lab.autograd.observe import observe_op
+from lab.autograd.observe import observe_op, remember_line
 from lab.autograd.tape import Leaf, record
 from lab.config import STATE
 from lab.events.bus import bus
@@ -32,9 +32,12 @@ class Reverse(Interpreter):
         lower = tuple(a.value if m else a for a, m in zip(args, mine, strict=True))
         out = op(*lower, **params)
         parents = tuple(a.extra if m else None for a, m in zip(args, mine, strict=True))
-        if STATE.get().frozen >= self.level or not any(op.rule(i) for i, p in enumerate(parents) if p is not None):
+        wanted = any(op.rule(i) for i, p in enumerate(parents) if p is not None) and out.dtype.kind == "f"
+        if not wanted or STATE.get().frozen >= self.level:
             return out
         node = record(op, parents, lower, out, params)
+        if STATE.get().anomaly:
+            remember_line(node)
         if bus.operations:
             observe_op(op, node, lower, out, self.level)
         return Tracer(self, out, node)

@@ -16,7 +16,7 @@ from lab.ops.primitive import Op
 from lab.shapes import Spec, folded_axes
 
 next_id: Callable[[], int] = count(1).__next__
-"""Ids of nodes and times of mutations: one clock for both, so that "recorded after the last mutation" is one comparison."""
+"""Ids of nodes and times of mutations: one clock, so that "recorded after the last mutation" is one comparison."""
 
 
 class Leaf:
@@ -47,8 +47,8 @@ class Node:
         id: larger than the ids of its parents.
         op: its record.
         parents: for each operand its node, None where nothing is tracked.
-        saved: (output, *operands) as far as a wanted rule reads them, None elsewhere; None once freed by a backward walk.
-        fit: for each operand the Spec that its gradient must be brought to, None where shape and dtype fit; None if all do.
+        saved: (output, *operands) as far as a wanted rule reads them, None elsewhere; None once freed by a walk.
+        fit: for each operand the Spec that its gradient must be brought to, None where it fits; None if all do.
         params: parameters of the op, empty for most.
         hooks: called with the cotangent.
         where: "file, line n" in anomaly mode, else "".
@@ -97,10 +97,22 @@ def saved_of(op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...],
             if word == "value" or (word == "like" and reads[j] == ""):
                 reads[j] = word
     kept = [
-        a if word == "value" else Spec(a.shape, np.dtype(a.dtype)) if word == "like" and hasattr(a, "dtype") else None
+        firm(a, out)
+        if word == "value"
+        else Spec(a.shape, np.dtype(a.dtype))
+        if word == "like" and hasattr(a, "dtype")
+        else None
         for a, word in zip(args, reads, strict=True)
     ]
     return (out if reads_out else None, *kept)
+
+
+def firm(a: Any, out: Any) -> Any:
+    """An operand as its rules read it: a Python number becomes an array of the output's dtype.
+
+    In a rule it may meet other numbers only, and what NumPy makes of those would not be weak any more.
+    """
+    return np.asarray(a, out.dtype) if type(a) is float or type(a) is int else a
 
 
 def record(

@@ -5,8 +5,9 @@ Two slots, because every operation reads them. Operators and NumPy's words are a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,13 @@ from lab.autograd.tape import AnyNode, Leaf
 from lab.errors import ArgumentError, DTypeError, GradientError
 
 if TYPE_CHECKING:
-    from lab.autograd.interpreter import Tracer  # noqa: F401 - named in docstrings
+    from collections.abc import Iterator
+
+    from lab.shapes import Axis
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Operand: TypeAlias = "Tensor | npt.ArrayLike"
+"""What stands beside a tensor in an operation."""
 
 
 class Tensor:
@@ -31,6 +36,58 @@ class Tensor:
     __slots__ = ("__weakref__", "node", "value")
     value: Any
     node: AnyNode | None
+
+    if TYPE_CHECKING:  # what `operators.py` attaches: the ops' own closures, as a method around one costs 60 ns
+        T: Tensor
+        __hash__: Callable[[], int]
+
+        def __add__(self, other: Operand) -> Tensor: ...
+        def __radd__(self, other: Operand) -> Tensor: ...
+        def __iadd__(self, other: Operand) -> Tensor: ...  # noqa: PYI034 - a new tensor where it is tracked
+        def __sub__(self, other: Operand) -> Tensor: ...
+        def __rsub__(self, other: Operand) -> Tensor: ...
+        def __isub__(self, other: Operand) -> Tensor: ...  # noqa: PYI034 - a new tensor where it is tracked
+        def __mul__(self, other: Operand) -> Tensor: ...
+        def __rmul__(self, other: Operand) -> Tensor: ...
+        def __imul__(self, other: Operand) -> Tensor: ...  # noqa: PYI034 - a new tensor where it is tracked
+        def __truediv__(self, other: Operand) -> Tensor: ...
+        def __rtruediv__(self, other: Operand) -> Tensor: ...
+        def __itruediv__(self, other: Operand) -> Tensor: ...  # noqa: PYI034 - a new tensor where it is tracked
+        def __pow__(self, other: Operand) -> Tensor: ...
+        def __rpow__(self, other: Operand) -> Tensor: ...
+        def __matmul__(self, other: Operand) -> Tensor: ...
+        def __rmatmul__(self, other: Operand) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __pos__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __lt__(self, other: Operand) -> Tensor: ...
+        def __le__(self, other: Operand) -> Tensor: ...
+        def __gt__(self, other: Operand) -> Tensor: ...
+        def __ge__(self, other: Operand) -> Tensor: ...
+        def __eq__(self, other: Operand) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Operand) -> Tensor: ...  # type: ignore[override]
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, values: Operand) -> None: ...
+        def __len__(self) -> int: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
+        def __float__(self) -> float: ...
+        def __int__(self) -> int: ...
+        def __bool__(self) -> bool: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array: ...
+        def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def max(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def min(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+        def exp(self) -> Tensor: ...
+        def log(self) -> Tensor: ...
+        def tanh(self) -> Tensor: ...
+        def sqrt(self) -> Tensor: ...
+        def relu(self) -> Tensor: ...
+        def sigmoid(self) -> Tensor: ...
+        def reshape(self, *shape: Any) -> Tensor: ...
+        def transpose(self, *axes: Any) -> Tensor: ...
+        def astype(self, dtype: npt.DTypeLike) -> Tensor: ...
+        def assign(self, values: Operand) -> Tensor: ...
 
     # --- what it is ---
 
@@ -107,11 +164,7 @@ class Tensor:
             raise GradientError(
                 "only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)"
             )
-        if value is not None:
-            value = np.array(value.value if isinstance(value, Tensor) else value, dtype=self.value.dtype)
-            if value.shape != self.shape:
-                raise GradientError("a gradient has the shape of its tensor", given=f"{value.shape} for {self.shape}")
-        self.node.grad = value
+        self.node.grad = None if value is None else gradient_for(self, _concrete(value))
 
     def zero_grad(self) -> None:
         """Forget the gradient of a leaf: back to "no gradient yet"."""
@@ -158,10 +211,13 @@ class Tensor:
         node = self.node
         if node is None:
             raise GradientError("a hook needs a tensor that requires a gradient", given=repr(self))
-        node.hooks = [*(node.hooks or []), hook]
+        if not callable(hook):
+            raise GradientError("a hook must be a function of the gradient", given=repr(hook))
+        entry = functools.partial(hook)  # an object of its own: the same hook may be registered twice
+        node.hooks = [*(node.hooks or []), entry]
 
         def remove() -> None:
-            node.hooks = [h for h in node.hooks or [] if h is not hook] or None
+            node.hooks = [h for h in node.hooks or [] if h is not entry] or None
 
         return remove
 
@@ -199,12 +255,29 @@ def wrap(value: Any, node: AnyNode | None = None) -> Tensor:
     return made
 
 
-def _concrete(tensor: Tensor) -> Any:
-    """The array below all levels; a tracer whose values are not known raises."""
-    value: Any = tensor
+def _concrete(tensor: Any) -> Any:
+    """The array below all levels, anything else as it is; a tracer whose values are not known raises."""
+    value = tensor
     while isinstance(value, Tensor):
         value = value.value if type(value) is Tensor else value.interp.concrete(value)  # type: ignore[attr-defined]
     return value
+
+
+def gradient_for(tensor: Tensor, given: Any) -> Any:
+    """A given gradient of a tensor: an array of its shape and dtype, a copy; a Tensor stays one.
+
+    Raises:
+        GradientError: another shape, or not numbers.
+    """
+    try:
+        array = given if isinstance(given, Tensor) else np.asarray(given)
+    except (TypeError, ValueError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
+        raise GradientError("a gradient must be numbers", given=repr(given)[:60])
+    if tuple(array.shape) != tensor.shape:
+        raise GradientError("a gradient has the shape of its tensor", given=f"{array.shape} for {tensor.shape}")
+    return array.astype(tensor.dtype) if array.dtype != tensor.dtype or not isinstance(array, Tensor) else array
 
 
 def _stopped(tensor: Tensor) -> Tensor:

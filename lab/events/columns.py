@@ -93,6 +93,9 @@ class _Ids(dict[object, int]):
     def __missing__(self, key: object) -> int:
         if not isinstance(key, str | np.dtype):
             return self[str(key)]  # not remembered: as a key, 1 would stand for True too
+        if not isinstance(key, str):
+            self[key] = self[str(key)]
+            return self[key]
         text = str(key)
         if len(text) > MAX_TEXT:
             text = text[: MAX_TEXT - 1] + "…"
@@ -166,7 +169,7 @@ class NumberColumn:
     def unpack(self, parts: Parts, n: int) -> None:
         numbers, dtype = parts[""], self.all.data.dtype
         check(len(numbers) == n, f"{len(numbers)} numbers for {n} events")
-        check(np.can_cast(numbers.dtype, dtype, "same_kind"), f"{numbers.dtype} for {dtype}")
+        check_dtype(numbers, dtype)
         self.all.extend(numbers)
 
 
@@ -189,6 +192,12 @@ class TextColumn(NumberColumn):
     def unpack(self, parts: Parts, n: int) -> None:
         check_codes(parts[""], len(self.strings.all))
         super().unpack(parts, n)
+
+
+def check_dtype(flat: Flat, dtype: np.dtype[Any]) -> None:
+    """Refuse numbers of another kind than the column's."""
+    if not np.can_cast(flat.dtype, dtype, "same_kind"):
+        raise Damaged(f"{flat.dtype} for {dtype}")
 
 
 def check_codes(codes: Flat, n: int) -> None:
@@ -281,7 +290,7 @@ class RaggedColumn:
 
     def unpack(self, parts: Parts, n: int) -> None:
         flat, lengths, dtype = parts[""], parts["length"], self.values.data.dtype
-        check(np.can_cast(flat.dtype, dtype, "same_kind"), f"{flat.dtype} for {dtype}")
+        check_dtype(flat, dtype)
         check(len(lengths) == n, f"{len(lengths)} lengths for {n} events")
         inside = not n or (lengths.min() >= 0 and lengths.max() <= len(flat))
         check(inside and lengths.sum() == len(flat), f"lengths that do not fit {len(flat)} values")

@@ -194,13 +194,15 @@ def _take_chunk(store: Store, parts: Parts, n: int) -> None:
 
 def _decoded(reader: Reader, member: str, how: object) -> Flat:
     n = _count(how, "n")
-    is_array = isinstance(how, dict) and how.get("npy") is True
-    if isinstance(how, dict) and "first" not in how:
+    form = sorted(how) if isinstance(how, dict) else []
+    if form == ["n", "npy"]:
         return reader.take_npy(member, n)
+    if form not in (["first", "n", "npy"], ["first", "n", "step"]):
+        raise Damaged(f"it is not said how {member} is stored")
     first = _get(how, "first", int)
     if abs(first) >= 2**63:
         raise Damaged(f"{member} begins outside of 64 bits")
-    if not is_array:
+    if "step" in form:
         step = _get(how, "step", int)
         if abs(step) >= 2**63 or abs(first + step * n) >= 2**63:
             raise Damaged(f"{member} goes outside of 64 bits")

@@ -92,8 +92,14 @@ class Reader:
             raise Damaged(f"it ends within {what}")
         return data
 
-    def take(self, name: str, max_size: int) -> bytes:
-        """The content of the next member, which must have this name and be no larger than that."""
+    def take(self, name: str, max_size: int, weight: int = 1) -> bytes:
+        """The content of the next member, which must have this name and be no larger than that.
+
+        Args:
+            name: the name.
+            max_size: the most bytes that it may have.
+            weight: bytes of memory that each of its bytes will need.
+        """
         offset = self._file.tell()
         head = self._exactly(_LOCAL_FORM.size, f"the head of {name}")
         signature, _, flags, method, _, _, crc, packed, size, n_name, n_extra = _LOCAL_FORM.unpack(head)
@@ -105,7 +111,7 @@ class Reader:
             raise RecordingError(
                 "a part of the recording is too large", given=f"{name}: {size:,} bytes of {max_size:,}"
             )
-        self._memory.take(size)
+        self._memory.take(weight * size)
         raw = self._exactly(packed, name)
         content = raw if method == _STORED else _inflated(raw, size, name)
         if len(content) != size or zlib.crc32(content) != crc:
@@ -115,9 +121,7 @@ class Reader:
 
     def take_json(self, name: str) -> Any:
         """The value in a JSON member: no nan, no duplicate keys, no deep nesting."""
-        content = self.take(name, MAX_JSON)
-        self._memory.take(16 * len(content))  # what short texts need as objects
-        return _parsed(content, name)
+        return _parsed(self.take(name, MAX_JSON, weight=17), name)  # short texts need 16 times their size as objects
 
     def take_range(self, n: int, first: int, step: int) -> Flat:
         """The array first, first + step ... of n entries, which has no member of its own."""
@@ -185,13 +189,13 @@ def _inflated(raw: bytes, size: int, name: str) -> bytes:
     return content
 
 
-_TEXT_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_ALL_BUT_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', re.DOTALL)
 
 
 def _parsed(content: bytes, name: str) -> Any:
     depth = 0
-    for match in _TEXT_OR_BRACKET.finditer(content):
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(match[0], 0)
+    for bracket in _ALL_BUT_BRACKETS.sub(b"", content):
+        depth += 1 if bracket in b"[{" else -1
         if depth > MAX_DEPTH:
             raise Damaged(f"{name} is nested more than {MAX_DEPTH} deep")
     try:

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab import tree
-from lab.autograd.interpreter import Interpreter, Tracer
+from lab.autograd.interpreter import Interpreter, Tracer, operand
 from lab.autograd.observe import _user_frame
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
-from lab.errors import ConcretizationError, UnsupportedError
+from lab.errors import ConcretizationError
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
 from lab.ops.primitive import Op
 from lab.shapes import Spec
@@ -59,9 +59,7 @@ class Trace(Interpreter):
             return self.captured[id(a)][0]
         if isinstance(a, bool | int | float):
             return Literal(a)
-        array = np.array(a)
-        if array.dtype.kind not in "fiub":
-            raise UnsupportedError(f"{op.name} cannot take this argument", given=type(a).__name__)
+        array = np.array(operand(op, a))
         array.flags.writeable = False
         return Literal(array)
 

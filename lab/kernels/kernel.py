@@ -20,8 +20,8 @@ from lab.kernels.arguments import FLOATS, Argument, arguments_of, dtype_of, prep
 
 F = TypeVar("F", bound=Callable[..., Any])
 FASTMATH = frozenset({"contract"})
-"""What LLVM may do in a kernel: fuse a product with a sum. `nnan` and `ninf` never, since nan and inf must survive to be
-shown; `reassoc` only in a `helper` that sums, because it makes (log(s) - x) + top of log(s) - (x - top), and with large
+"""What LLVM may do in a kernel: fuse a product with a sum. `nnan` and `ninf` never: nan and inf must be seen.
+`reassoc` only in a `helper` that sums, because it makes (log(s) - x) + top of log(s) - (x - top), and with large
 logits all digits are gone (test_softmax_cross_entropy_keeps_its_digits_for_large_logits)."""
 SUMMING = frozenset({"contract", "reassoc", "nsz"})
 """For helpers that sum a block: the order of a sum is free, so that it runs in many lanes."""

@@ -1,6 +1,6 @@
 """Collectives as ops: they meet the other members of a named axis, whatever the axis is made of.
 
-Inside `vmap(axis_name=...)` the members are the entries of the batch axis, which makes it the oracle for every rank program.
+Inside `vmap(axis_name=...)` the members are the entries of the batch axis: the oracle for every rank program.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Elementwise ops: each is a formula in text, and everything else follows from it.
 
-The forward on arrays, the kernel in a numba loop, the rule of each edge, the tangent, the batching rule, the label in the
-picture and the tests come from the same strings.
+The forward on arrays, the kernel in a numba loop, the rule of each edge, the tangent, the batching rule, the label in
+the picture and the tests come from the same strings.
 """
 
 from __future__ import annotations
@@ -13,23 +13,16 @@ from typing import Any
 import numpy as np
 
 from lab.config import STATE
+from lab.errors import DTypeError
 from lab.kernels.formula import Formula
+from lab.kernels.namespaces import numpy_namespace
+from lab.kernels.namespaces import sigmoid as sigmoid_of_arrays
 from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
 from lab.shapes import Spec, broadcast
 
 
-def _sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)) without overflow for large |x|."""
-    e = np.exp(-np.abs(x))
-    return np.where(np.asarray(x) >= 0, 1.0, e) / (1.0 + e)
-
-
-NUMPY: dict[str, Any] = {
-    "abs": np.abs, "sign": np.sign, "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt,
-    "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "sin": np.sin, "cos": np.cos, "sigmoid": _sigmoid,
-    "maximum": np.maximum, "minimum": np.minimum, "where": np.where, "floor": np.floor,
-}  # fmt: skip
+NUMPY = numpy_namespace()
 """What the functions of a formula mean on arrays."""
 
 
@@ -55,18 +48,18 @@ def elementwise(
         name: key in the table; NumPy's word where NumPy has one.
         arguments: names of the operands, "x, y".
         formula: the forward.
-        rules: for each argument its partial derivative, or the whole rule if it mentions `ct`; None: not differentiable.
+        rules: for each argument its partial derivative, or the whole rule if it mentions `ct`; None: no gradient.
         ufunc: a NumPy function that computes the formula faster than its parts.
         fixed: parameters of the formula that the State fixes when the op is recorded.
     """
     operands = tuple(a.strip() for a in arguments.split(","))
     parameters = tuple(fixed or {})
     forward = ufunc or Formula(formula).compile(NUMPY, (*operands, *parameters))
-    shapes: list[tuple[tuple[int, ...], ...]] = {
+    table: dict[int, list[tuple[tuple[int, ...], ...]]] = {
         1: [((),), ((3,),), ((2, 0),), ((2, 3),)],
         2: [((), ()), ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (4,)), ((0, 3), (1,))],
         3: [((3,), (3,), (3,)), ((2, 3), (3,), (2, 1))],
-    }[len(operands)]
+    }
     op = Op(
         name,
         operands,
@@ -75,7 +68,7 @@ def elementwise(
         formula=formula,
         fixed=fixed,
         reference=reference,
-        samples=[Sample(s, domain=domain, kinds=kinds) for s in shapes],
+        samples=[Sample(s, domain=domain, kinds=kinds) for s in table[len(operands)]],
         precision=precision,
         masks=masks,
         singular=singular,
@@ -92,9 +85,16 @@ def _shape_rule(op: Op) -> Callable[..., Spec]:
     @lru_cache(maxsize=1024)
     def dtype_of(kinds: tuple[Any, ...]) -> np.dtype[Any]:
         ones = [k(1) if isinstance(k, type) else np.ones(1, k) for k in kinds]
-        with np.errstate(all="ignore"):
-            params = {n: f() for n, f in op.fixed.items()}
-            return np.asarray(op.forward(*ones, **params)).dtype
+        params = {n: f() for n, f in op.fixed.items()}
+        try:
+            with np.errstate(all="ignore"):
+                return np.asarray(op.forward(*ones, **params)).dtype
+        except TypeError as why:
+            raise DTypeError(
+                f"{op.name} is not defined for these dtypes",
+                given=" and ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds),
+                hint=f"convert with .astype(float); NumPy says: {why}",
+            ) from None
 
     def shape(*specs: Any, **_: Any) -> Spec:
         shapes = [s.shape if isinstance(s, Spec) else np.shape(s) for s in specs]
@@ -146,19 +146,27 @@ power = elementwise(
     doc="Power, elementwise.",
 )  # fmt: skip
 exp = elementwise(
-    "exp", "x", "exp(x)", ["out"], ufunc=np.exp, reference=np.exp, precision="wide", doc="Exponential, elementwise."
+    "exp",
+    "x",
+    "exp(x)",
+    ["out"],
+    ufunc=np.exp,
+    reference=np.exp,
+    precision="wide",
+    singular=True,
+    doc="Exponential, elementwise.",
 )
 log = elementwise(
-    "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide", singular=True,
-    doc="Natural logarithm, elementwise.",
+    "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide",
+    singular=True, doc="Natural logarithm, elementwise.",
 )  # fmt: skip
 log1p = elementwise(
-    "log1p", "x", "log1p(x)", ["ct / (1 + x)"], ufunc=np.log1p, reference=np.log1p, domain=(-0.5, 2.0), precision="wide",
-    singular=True, doc="log(1 + x), exact near 0, elementwise.",
+    "log1p", "x", "log1p(x)", ["ct / (1 + x)"], ufunc=np.log1p, reference=np.log1p, domain=(-0.5, 2.0),
+    precision="wide", singular=True, doc="log(1 + x), exact near 0, elementwise.",
 )  # fmt: skip
 expm1 = elementwise(
     "expm1", "x", "expm1(x)", ["out + 1"], ufunc=np.expm1, reference=np.expm1, precision="wide",
-    doc="exp(x) - 1, exact near 0, elementwise.",
+    singular=True, doc="exp(x) - 1, exact near 0, elementwise.",
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", "x", "sqrt(x)", ["ct * 0.5 / out"], ufunc=np.sqrt, reference=np.sqrt, domain=(0.3, 3.0), singular=True,
@@ -168,16 +176,30 @@ square = elementwise("square", "x", "x * x", ["2 * x"], ufunc=np.square, referen
 sin = elementwise("sin", "x", "sin(x)", ["cos(x)"], ufunc=np.sin, reference=np.sin, doc="Sine, elementwise.")
 cos = elementwise("cos", "x", "cos(x)", ["-ct * sin(x)"], ufunc=np.cos, reference=np.cos, doc="Cosine, elementwise.")
 sinh = elementwise(
-    "sinh", "x", "sinh(x)", ["cosh(x)"], ufunc=np.sinh, reference=np.sinh, doc="Hyperbolic sine, elementwise."
+    "sinh",
+    "x",
+    "sinh(x)",
+    ["cosh(x)"],
+    ufunc=np.sinh,
+    reference=np.sinh,
+    singular=True,
+    doc="Hyperbolic sine, elementwise.",
 )
 cosh = elementwise(
-    "cosh", "x", "cosh(x)", ["sinh(x)"], ufunc=np.cosh, reference=np.cosh, doc="Hyperbolic cosine, elementwise."
+    "cosh",
+    "x",
+    "cosh(x)",
+    ["sinh(x)"],
+    ufunc=np.cosh,
+    reference=np.cosh,
+    singular=True,
+    doc="Hyperbolic cosine, elementwise.",
 )
 tanh = elementwise(
     "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
 )
 sigmoid = elementwise(
-    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=_sigmoid, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
+    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
     doc="1 / (1 + exp(-x)), elementwise.",
 )  # fmt: skip
 relu = elementwise(
@@ -185,6 +207,23 @@ relu = elementwise(
     ufunc=lambda x, kink: np.maximum(x, 0), reference=lambda x: x * (x > 0), masks=True,
     doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
+
+
+def _keep(x: Any, mask: Any) -> Any:
+    """x where the mask holds, exactly 0 elsewhere, nan and inf included: np.where in a quarter of the time."""
+    bits = f"i{x.dtype.itemsize}"
+    return (x.view(bits) & -mask.view(np.int8).astype(bits)).view(x.dtype)
+
+
+def _relu_rule(ct: Any, _out: Any, x: Any, *, kink: float) -> Any:
+    """relu's rule on arrays, the fast twin of its formula."""
+    if ct.dtype != x.dtype:
+        ct = ct.astype(x.dtype)
+    kept = _keep(ct, np.greater(x, 0))
+    return kept + _keep(ct * ct.dtype.type(kink), np.equal(x, 0)) if kink else kept
+
+
+relu.rules[0].eager = _relu_rule  # type: ignore[union-attr]
 absolute = elementwise(
     "absolute",
     "x",
@@ -201,17 +240,21 @@ floor = elementwise(
 maximum = elementwise(
     "maximum", "x, y", "maximum(x, y)",
     ["where(x > y, ct, where(x == y, 0.5 * ct, 0.0))", "where(y > x, ct, where(x == y, 0.5 * ct, 0.0))"],
-    ufunc=np.maximum, reference=np.maximum, masks=True, doc="The larger of two, elementwise; a tie shares the gradient equally.",
+    ufunc=np.maximum, reference=np.maximum, masks=True,
+    doc="The larger of two, elementwise; a tie shares the gradient equally.",
 )  # fmt: skip
 minimum = elementwise(
     "minimum", "x, y", "minimum(x, y)",
     ["where(x < y, ct, where(x == y, 0.5 * ct, 0.0))", "where(y < x, ct, where(x == y, 0.5 * ct, 0.0))"],
-    ufunc=np.minimum, reference=np.minimum, masks=True, doc="The smaller of two, elementwise; a tie shares the gradient equally.",
+    ufunc=np.minimum, reference=np.minimum, masks=True,
+    doc="The smaller of two, elementwise; a tie shares the gradient equally.",
 )  # fmt: skip
 where = elementwise(
-    "where", "condition, x, y", "where(condition, x, y)", [None, "where(condition, ct, 0.0)", "where(condition, 0.0, ct)"],
-    ufunc=np.where, reference=lambda c, x, y: np.choose(c.astype(int), np.broadcast_arrays(y, x)), kinds=("b", "f", "f"),
-    masks=True, doc="x where the condition holds, y elsewhere; the branch not taken contributes exactly nothing.",
+    "where", "condition, x, y", "where(condition, x, y)",
+    [None, "where(condition, ct, 0.0)", "where(condition, 0.0, ct)"],
+    ufunc=np.where, reference=lambda c, x, y: np.choose(c.astype(int), np.broadcast_arrays(y, x)),
+    kinds=("b", "f", "f"), masks=True,
+    doc="x where the condition holds, y elsewhere; the branch not taken contributes exactly nothing.",
 )  # fmt: skip
 greater = elementwise(
     "greater", "x, y", "x > y", [None, None], ufunc=np.greater, reference=np.greater, doc="x > y, elementwise."

@@ -23,24 +23,38 @@ def is_basic(index: Any) -> bool:
 
 def _positions(shape: tuple[int, ...], index: Any) -> Any:
     """For each selected entry its number in the flattened array."""
-    return np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)[index]
+    return _select(np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape), index)
+
+
+def _select(x: Any, index: Any) -> Any:
+    try:
+        return x[index]
+    except IndexError as why:
+        raise ShapeError(
+            "an index does not fit the array", given=f"{str(index)[:60]} into shape {x.shape}", hint=str(why)
+        ) from None
 
 
 @primitive(
     linear="each",
-    samples=[Sample(((4, 3),), {"index": i}) for i in [1, (slice(None, None, 2), -1), (..., None), ([0, 0, 2],),
-                                                       (np.array([[True, False, True]] * 4),), ([0, 3], slice(None), None)]],
-    error_samples=[(((4, 3),), {"index": 7}, "an index is outside the array")],
+    samples=[
+        Sample(((4, 3),), {"index": index})
+        for index in [
+            1,
+            (slice(None, None, 2), -1),
+            (slice(None, None, -1), slice(2, None, -2)),
+            (..., None),
+            ([0, 0, 2],),
+            (np.array([[True, False, True]] * 4),),
+            ([0, 3], slice(None), None),
+        ]
+    ],
+    error_samples=[(((4, 3),), {"index": 7}, "an index does not fit the array")],
     reference=lambda x, index: np.ravel(x)[_positions(x.shape, index)],
-)  # fmt: skip
+)
 def getitem(x: Any, *, index: Any = ...) -> Any:
     """The entries that an index selects: integers, slices, None, Ellipsis, integer or boolean arrays."""
-    try:
-        return np.asarray(x)[index]
-    except IndexError as why:
-        raise ShapeError(
-            "an index is outside the array", given=f"{index} into shape {np.shape(x)}", hint=str(why)
-        ) from None
+    return _select(np.asarray(x), index)
 
 
 @getitem.vjp(text="ct added into zeros at the index")

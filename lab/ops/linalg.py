@@ -33,11 +33,15 @@ def _check(a: Any, b: Any) -> None:
     error_samples=[(((3, 4), (3, 4)), {}, "matmul needs the inner dimensions to agree"),
                    (((), (3,)), {}, "matmul needs the inner dimensions to agree"),
                    (((2, 3, 4), (3, 4, 2)), {}, "matmul cannot broadcast its operands")],
-    reference=lambda a, b: np.einsum("...ij,...jk->...ik", a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b).reshape(
-        np.matmul(a, b).shape),
+    reference=lambda a, b: np.einsum(
+        "...ij,...jk->...ik", a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b
+    ).reshape(np.matmul(a, b).shape),
 )  # fmt: skip
 def matmul(a: Any, b: Any) -> Any:
-    """Matrix product: (..., m, k) @ (..., k, n) -> (..., m, n); leading axes broadcast, a 1-D operand is a row or a column."""
+    """Matrix product: (..., m, k) @ (..., k, n) -> (..., m, n); leading axes broadcast.
+
+    A 1-D operand is a row on the left and a column on the right.
+    """
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
         return a.dot(b)  # np.matmul costs 0.5 us more for small matrices
     _check(a, b)

@@ -67,24 +67,25 @@ class Op:
         defaults: parameters and their defaults; a parameter is fixed when the op is recorded.
         forward: arrays in, array out: `forward(*arrays, **params)`.
         rules: one Rule (or None: not differentiable) for each argument; one shared by all for a variadic op.
-        tangent: forward mode: `tangent(tangents, out, *args, **params)`, a missing tangent is None. Elementwise and linear ops need none.
+        tangent: forward mode: `tangent(tangents, out, *args, **params)`, a missing tangent is None; elementwise and
+            linear ops need none.
         linear: "" | "each" (linear in each argument alone) | "joint" (linear in all together).
-        batch: `batch(size, mapped, *values, **params)` with the batch axis at 0 of each mapped value; None: loop and stack.
+        batch: `batch(size, mapped, *values, **params)`, the batch axis at 0 of each mapped value; None: loop and stack.
         shape: `shape(*specs, **params) -> Spec`.
         formula: text of an elementwise op, else "".
         doc: first line of its description.
         precision: one of PRECISIONS.
         masks: its rules send exact zeros along branches that were not taken.
-        singular: its rules can be nan or inf where their cotangent is zero.
+        singular: its value or its rules can be inf or nan for ordinary operands (a pole, an edge, an overflow).
         collective: it meets other ranks or batch members along `axis_name`.
         samples, error_samples: rows for the tests that the table generates.
         reference: an independent implementation on arrays.
     """
 
     __slots__ = (
-        "apply", "arguments", "batch", "collective", "defaults", "doc", "elementwise", "error_samples", "fixed", "formula",
-        "forward", "linear", "masks", "name", "precision", "pull", "reference", "rules", "samples", "shape", "singular",
-        "tangent", "variadic",
+        "apply", "arguments", "batch", "collective", "defaults", "doc", "elementwise", "error_samples", "fixed",
+        "formula", "forward", "linear", "masks", "name", "precision", "pull", "reference", "rules", "samples", "shape",
+        "singular", "tangent", "variadic",
     )  # fmt: skip
 
     def __init__(
@@ -146,8 +147,7 @@ class Op:
             ArgumentError: a parameter that the op does not have.
         """
         params = {**self.defaults, **{n: f() for n, f in self.fixed.items() if n not in given}, **given}
-        for name, value in zip(self.defaults, rest, strict=False):
-            params[name] = value
+        params.update(zip(self.defaults, rest, strict=False))
         if len(params) > len(self.defaults) + len(self.fixed) or len(rest) > len(self.defaults):
             raise ArgumentError(
                 f"{self.name} got a parameter that it does not have",
@@ -174,10 +174,11 @@ class Op:
     # --- decorators that complete the record ---
 
     def vjp(self, argument: int = 0, *, text: str) -> Callable[[F], F]:
-        """Enter a rule for one argument: `rule(ct, out, *args, **params)`, written in ops so that it differentiates again.
+        """Enter a rule for one argument: `rule(ct, out, *args, **params)`, in ops, so that it differentiates again.
 
-        The names of its parameters say what must be saved: "_name" is not read, "name_like" gets a Spec (shape, dtype) only.
-        A rule returns a fresh array, a view, or `ct`, never a saved array itself. For a variadic op it also gets `argument=`.
+        The names of its parameters say what must be saved: "_name" is not read, "name_like" gets a Spec (shape, dtype)
+        only. A rule returns a fresh array, a view of `ct`, or `ct`, never a saved array itself. For a variadic op it
+        also gets `argument=`.
         """
 
         def enter(rule: F) -> F:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.errors import ArgumentError, ShapeError
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.shapes import Spec
@@ -24,7 +25,15 @@ def random_key(rng: int | np.random.Generator | None = None) -> np.ndarray[Any, 
         >>> bool((random_key(0) == random_key(0)).all())
         True
     """
-    return np.random.default_rng(rng).integers(0, 2**63, 2).astype(np.uint64)
+    try:
+        return np.random.default_rng(rng).integers(0, 2**63, 2).astype(np.uint64)
+    except (TypeError, ValueError) as why:
+        raise ArgumentError("random_key needs a seed, a Generator or None", given=repr(rng), hint=str(why)) from None
+
+
+def _check(key: Any) -> None:
+    if key.shape != (2,) or key.dtype != np.uint64:
+        raise ShapeError("random_uniform needs a key", given=f"{key.dtype} {key.shape}", hint="lab.random_key(0)")
 
 
 @primitive(
@@ -32,15 +41,17 @@ def random_key(rng: int | np.random.Generator | None = None) -> np.ndarray[Any, 
         Sample(((),), {"shape": (3,)}, kinds=("k",)),
         Sample(((),), {"shape": (2, 2), "dtype": "float32"}, kinds=("k",)),
     ],
+    error_samples=[(((3,),), {}, "random_uniform needs a key")],
     reference=lambda key, shape, dtype="float64": np.random.Generator(np.random.Philox(key=key)).random(shape, dtype),
 )
 def random_uniform(key: Any, *, shape: Any = (), dtype: Any = "float64") -> Any:
     """Numbers drawn uniformly from [0, 1), decided by the key alone."""
-    return np.asarray(
-        np.random.Generator(np.random.Philox(key=np.asarray(key))).random(tuple(shape), np.dtype(dtype).type)
-    )
+    key = np.asarray(key)
+    _check(key)
+    return np.asarray(np.random.Generator(np.random.Philox(key=key)).random(tuple(shape), np.dtype(dtype).type))
 
 
 @random_uniform.shaped
-def _random_shape(_key: Spec, *, shape: Any, dtype: Any) -> Spec:
+def _random_shape(key: Spec, *, shape: Any, dtype: Any) -> Spec:
+    _check(key)
     return Spec(tuple(shape), np.dtype(dtype))

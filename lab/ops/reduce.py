@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,22 +14,26 @@ from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape
 from lab.shapes import Spec, kept, normal_axes, reduced
 
+_add: Callable[..., Any] = np.add.reduce  # NumPy's stubs take a literal keepdims only
+
 SAMPLES = [
     Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((2, 3, 4),), {"axis": (0, -1)}),
     Sample(((2, 3),), {"axis": 0, "keepdims": True}), Sample(((),)),
 ]  # fmt: skip
 
 
-def _common(op: Op) -> None:
+def _common(op: Op, check: Callable[[tuple[int, ...], Any], None] = lambda _shape, _axis: None) -> None:
     """The shape and batching rules that all reductions share."""
 
     @op.shaped
     def shape(x: Spec, *, axis: Any, keepdims: bool) -> Spec:
+        check(x.shape, axis)
         dtype = np.asarray(op.forward(np.ones((1,) * x.ndim, x.dtype))).dtype
         return Spec(reduced(x.shape, axis, keepdims, op=op.name), dtype)
 
     @op.batching
     def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: Any, keepdims: bool) -> Any:
+        check(tuple(x.shape[1:]), axis)
         axes = tuple(a + 1 for a in normal_axes(axis, x.ndim - 1, op=op.name))
         return op(x, axis=axes, keepdims=keepdims)
 
@@ -38,11 +43,17 @@ def _spread(ct: Any, x: Any, axis: Any) -> Any:
     return broadcast_to(reshape(ct, shape=kept(x.shape, axis)), shape=x.shape)
 
 
-@primitive(linear="each", samples=SAMPLES, precision="wide", reference=lambda x, axis=None, keepdims=False: np.add.reduce(
-    x, axis=tuple(range(x.ndim)) if axis is None else axis, keepdims=keepdims))  # fmt: skip
+@primitive(
+    linear="each",
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
+)
 def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
-    return np.add.reduce(x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=keepdims)
+    if axis is not None and not np.ndim(x):
+        normal_axes(axis, 0, op="sum")  # NumPy lets axis 0 and -1 of a single number pass
+    return _add(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
 
 @sum_.vjp(text="ct for every entry")
@@ -50,8 +61,12 @@ def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> A
     return _spread(ct, x_like, axis)
 
 
-@primitive(linear="each", samples=SAMPLES, precision="wide", reference=lambda x, axis=None, keepdims=False: np.average(
-    x, axis=axis, keepdims=keepdims))  # fmt: skip
+@primitive(
+    linear="each",
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.average(x, axis=axis, keepdims=keepdims),
+)
 def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; of no entries it is nan."""
     total = sum_.forward(x, axis=axis, keepdims=keepdims)
@@ -73,13 +88,16 @@ def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> 
     return _spread(ct * (1.0 / max(_count(x_like.shape, axis), 1)), x_like, axis)
 
 
-def _extreme(name: str, ufunc: np.ufunc, reference: Any, word: str) -> Op:
+def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -> Op:
     """Max or min: the gradient goes to the extreme entries, shared equally between ties."""
 
+    def check(shape: tuple[int, ...], axis: Any) -> None:
+        if not all(shape[a] for a in normal_axes(axis, len(shape), op=name)):
+            raise ShapeError(f"{name} of no entries", given=f"shape {shape}, axis {axis}")
+
     def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        if not all(np.shape(x)[a] for a in normal_axes(axis, np.ndim(x), op=name)):
-            raise ShapeError(f"{name} of no entries", given=f"shape {np.shape(x)}, axis {axis}")
-        return ufunc.reduce(x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=keepdims)
+        check(np.shape(x), axis)
+        return reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
 
     forward.__name__ = name
     forward.__doc__ = f"{word} entry over axes; ties share the gradient equally."
@@ -100,36 +118,41 @@ def _extreme(name: str, ufunc: np.ufunc, reference: Any, word: str) -> Op:
         share = hit / sum_(hit * np.ones((), x.dtype), axis=axis, keepdims=True)
         return sum_(share * tangents[0], axis=axis, keepdims=keepdims)
 
-    _common(op)
+    _common(op, check)
     return op
 
 
 max_ = _extreme(
-    "max", np.maximum, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
+    "max", np.maximum.reduce, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
 )
 min_ = _extreme(
-    "min", np.minimum, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
+    "min", np.minimum.reduce, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
 )
+
+
+def _floating(x: Any) -> Any:
+    """Integers and booleans as the floats that NumPy's exp makes of them."""
+    x = np.asarray(x)
+    return x if x.dtype.kind == "f" else x.astype(np.result_type(x.dtype, np.float16))
 
 
 def _shift(x: Any, axis: Any) -> Any:
     """The largest entry along `axis`, 0 where it is infinite: what exp is taken relative to."""
-    top = np.maximum.reduce(
-        x, axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True, initial=-np.inf
-    )
+    top = np.maximum.reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=True, initial=-np.inf)
     return np.where(np.isfinite(top), top, np.zeros((), np.asarray(x).dtype))
 
 
-@primitive(samples=SAMPLES, precision="wide", reference=lambda x, axis=None, keepdims=False: np.log(
-    np.sum(np.exp(x), axis=axis, keepdims=keepdims)))  # fmt: skip
+@primitive(
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
+)
 def logsumexp(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(x))) over axes, without overflow; of no entries it is -inf."""
-    x = np.asarray(x)
+    x = _floating(x)
     shift = _shift(x, axis)
     with np.errstate(divide="ignore"):
-        total = np.log(
-            np.add.reduce(np.exp(x - shift), axis=axis if isinstance(axis, int | None) else tuple(axis), keepdims=True)
-        )
+        total = np.log(sum_.forward(np.exp(x - shift), axis=axis, keepdims=True))
     return np.reshape(total + shift, reduced(x.shape, axis, keepdims)).astype(x.dtype, copy=False)
 
 
@@ -154,7 +177,9 @@ for _op in (sum_, mean, logsumexp):
 )
 def softmax(x: Any, *, axis: int = -1) -> Any:
     """exp(x) divided by its sum along an axis, without overflow."""
-    x = np.asarray(x)
+    x = _floating(x)
+    if not -x.ndim <= axis < x.ndim:
+        normal_axes(axis, x.ndim, op="softmax")
     e = np.exp(x - _shift(x, axis))
     return e / np.add.reduce(e, axis=axis, keepdims=True)
 
@@ -176,7 +201,9 @@ def _softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int) -> 
 )
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """log(softmax(x)) along an axis, exact also where the softmax underflows."""
-    x = np.asarray(x)
+    x = _floating(x)
+    if not -x.ndim <= axis < x.ndim:
+        normal_axes(axis, x.ndim, op="log_softmax")
     shifted = x - _shift(x, axis)
     return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
 
@@ -196,7 +223,7 @@ def _row_rules(op: Op) -> None:
     @op.shaped
     def shape(x: Spec, *, axis: int) -> Spec:
         normal_axes(axis, x.ndim, op=op.name)
-        return x
+        return Spec(x.shape, np.result_type(x.dtype, np.float16))
 
     @op.batching
     def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:

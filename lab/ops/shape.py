@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.errors import ShapeError
+from lab.errors import DTypeError, ShapeError
 from lab.ops.primitive import PRIMITIVES, primitive
 from lab.ops.sample import Sample
 from lab.shapes import Spec, broadcast, folded_axes, normal_axes, resolve_reshape
@@ -79,6 +79,13 @@ def _transpose_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axes: Any
     return transpose(x, axes=(0, *(a + 1 for a in _order(axes, x.ndim - 1))))
 
 
+def _target(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
+    target = tuple(wanted) if isinstance(wanted, tuple | list) else (wanted,)
+    if broadcast(shape, target, op="broadcast_to") != target:
+        raise ShapeError("broadcast_to cannot take axes away", given=f"{shape} to {target}", hint="reduce or index it")
+    return target
+
+
 @primitive(
     linear="each",
     samples=[
@@ -86,13 +93,15 @@ def _transpose_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axes: Any
         Sample(((2, 1),), {"shape": (4, 2, 3)}),
         Sample(((),), {"shape": (2,)}),
     ],
-    error_samples=[(((2,),), {"shape": (3,)}, "broadcast_to cannot broadcast its operands")],
+    error_samples=[
+        (((2,),), {"shape": (3,)}, "broadcast_to cannot broadcast its operands"),
+        (((2, 3),), {"shape": (3,)}, "broadcast_to cannot take axes away"),
+    ],
     reference=lambda x, shape: x + np.zeros(shape),
 )
 def broadcast_to(x: Any, *, shape: Any = ()) -> Any:
     """The entries repeated along new axes and along axes of length 1."""
-    broadcast(np.shape(x), tuple(shape), op="broadcast_to")
-    return np.broadcast_to(x, shape)
+    return np.broadcast_to(x, _target(np.shape(x), shape))
 
 
 @broadcast_to.vjp(text="sum of ct over the repeated axes")
@@ -102,14 +111,14 @@ def _broadcast_vjp(ct: Any, _out: Any, x_like: Any, *, shape: Any) -> Any:
 
 @broadcast_to.shaped
 def _broadcast_shape(x: Spec, *, shape: Any) -> Spec:
-    broadcast(x.shape, tuple(shape), op="broadcast_to")
-    return Spec(tuple(shape), x.dtype)
+    return Spec(_target(x.shape, shape), x.dtype)
 
 
 @broadcast_to.batching
 def _broadcast_batch(size: int, _mapped: tuple[bool, ...], x: Any, *, shape: Any) -> Any:
-    aligned = reshape(x, shape=(size, *(1,) * (len(shape) + 1 - x.ndim), *x.shape[1:]))
-    return broadcast_to(aligned, shape=(size, *shape))
+    target = _target(tuple(x.shape[1:]), shape)
+    aligned = reshape(x, shape=(size, *(1,) * (len(target) + 1 - x.ndim), *x.shape[1:]))
+    return broadcast_to(aligned, shape=(size, *target))
 
 
 def fold(ct: Any, shape: tuple[int, ...]) -> Any:
@@ -152,7 +161,7 @@ def concatenate(*xs: Any, axis: int = 0) -> Any:
     """Arrays joined along an existing axis."""
     shapes = [np.shape(x) for x in xs]
     (along,) = normal_axes(axis, len(shapes[0]), op="concatenate")
-    if len({s[:along] + s[along + 1 :] for s in shapes}) > 1:
+    if len({(len(s), s[:along], s[along + 1 :]) for s in shapes}) > 1:
         raise ShapeError(
             "concatenate needs equal shapes but for the joined axis",
             given=f"{' and '.join(map(str, shapes))}, axis {axis}",
@@ -175,14 +184,24 @@ def _concatenate_batch(size: int, mapped: tuple[bool, ...], *xs: Any, axis: int)
     return concatenate(*full, axis=axis + 1 if axis >= 0 else axis)
 
 
+def _numeric(dtype: Any) -> np.dtype[Any]:
+    try:
+        found: np.dtype[Any] = np.dtype(dtype)
+    except TypeError as why:
+        raise DTypeError("cast needs a dtype", given=repr(dtype), hint=str(why)) from None
+    if found.kind not in "fiub":
+        raise DTypeError("cast makes floats, integers or booleans", given=str(found))
+    return found
+
+
 @primitive(
     linear="each",
     samples=[Sample(((2, 3),), {"dtype": "float64"}), Sample(((),), {"dtype": "float64"})],
-    reference=lambda x, dtype: np.array(x, dtype),
+    reference=lambda x, dtype: x.astype(dtype),
 )
 def cast(x: Any, *, dtype: Any = "float32") -> Any:
     """The same values in another dtype; the gradient comes back in the operand's."""
-    return np.asarray(x).astype(dtype)
+    return np.asarray(x).astype(_numeric(dtype))
 
 
 @cast.vjp(text="ct in the dtype of x")
@@ -192,7 +211,7 @@ def _cast_vjp(ct: Any, _out: Any, x_like: Any, *, dtype: Any) -> Any:
 
 @cast.shaped
 def _cast_shape(x: Spec, *, dtype: Any) -> Spec:
-    return Spec(x.shape, np.dtype(dtype))
+    return Spec(x.shape, _numeric(dtype))
 
 
 @cast.batching

@@ -1,4 +1,4 @@
-"""vmap: a function of one example applied to all of them at once, without a loop and without a batch axis in its code."""
+"""vmap: a function of one example applied to all of them at once, without a loop or a batch axis in its code."""
 
 from __future__ import annotations
 

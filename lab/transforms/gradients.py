@@ -1,6 +1,6 @@
 """Functions of functions, by reverse and forward mode: grad, value_and_grad, vjp, jvp.
 
-Each opens an interpreter of its own, wraps the inputs, calls the function, and reads the result; so they nest in any order.
+Each opens an interpreter of its own, wraps the inputs, calls the function and reads the result; so they nest.
 """
 
 from __future__ import annotations

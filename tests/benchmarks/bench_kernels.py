@@ -1,4 +1,4 @@
-"""Kernels beside NumPy, in one interleaved run: prints microseconds and ratios. Run: python tests/benchmarks/bench_kernels.py"""
+"""Kernels beside NumPy, in one interleaved run: prints microseconds and ratios."""
 
 from __future__ import annotations
 

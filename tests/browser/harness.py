@@ -26,7 +26,7 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--mute-audio",
     "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
 )  # fmt: skip
-PATIENCE_MS = 120_000
+PATIENCE_MS = int(os.environ.get("LAB_PATIENCE_MS", "120000"))
 """Longest wait for anything: machines that test are busy."""
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
 

@@ -36,7 +36,8 @@ def graph(step=0, label="x * y"):
          Node("w1", 610, 50, 110, 52, "w1", "norm 0.2", tone=0.1),
          Node("w2", 610, 150, 110, 68, "w2", "norm 0.9", "grad 0.0", tone=0.95)),
         (Edge("xm", "x", "m", label="3.0", state="backward" if back else "forward"),
-         Edge("ym", "y", "m", state="none"), Edge("mz", "m", "z", label="12.0", state="backward" if back else "forward"),
+         Edge("ym", "y", "m", state="none"),
+         Edge("mz", "m", "z", label="12.0", state="backward" if back else "forward"),
          Edge("xz", "x", "z", bends=((60, 160),), state="done"), Edge("gr", "g", "r"),
          Edge("a", "w1", "w2"), Edge("b", "w1", "w2", state="backward"), Edge("loop", "c", "c")),
         caption="Run: z = x * y + x. The gradient of z flows back along both edges into x.", title="the graph of z",
@@ -65,10 +66,17 @@ def wait_chart(lab: LabPage, n: int = 1) -> None:
 def still(lab: LabPage) -> None:
     """Wait until nothing glides and nothing fades."""
     lab.page.wait_for_function(
-        """() => new Promise(resolve => { let last = "", same = 0; const look = () => {
-             const now = [...document.querySelectorAll(".lab-node, .lab-scene svg > g")].map(e => e.getAttribute("transform")).join();
-             same = now === last && !document.getAnimations().length ? same + 1 : 0; last = now;
-             same > 5 ? resolve(true) : requestAnimationFrame(look); }; look(); })"""
+        """() => new Promise(resolve => {
+             let last = "", same = 0;
+             const look = () => {
+               const moving = [...document.querySelectorAll(".lab-node, .lab-scene svg > g")];
+               const now = moving.map(e => e.getAttribute("transform")).join();
+               same = now === last && !document.getAnimations().length ? same + 1 : 0;
+               last = now;
+               same > 5 ? resolve(true) : requestAnimationFrame(look);
+             };
+             look();
+           })"""
     )
 
 
@@ -97,7 +105,7 @@ def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other
         )
         ink = {"Light": "rgb(27, 36, 48)", "Dark": "rgb(233, 237, 241)"}[theme]
         lab.page.wait_for_function(
-            "ink => [...document.querySelectorAll('.lab-plot .xtick text')].every(e => getComputedStyle(e).fill === ink)",
+            "ink => [...document.querySelectorAll('.xtick text')].every(e => getComputedStyle(e).fill === ink)",
             arg=ink,
         )
         lab.shoot(".lab-scene", shots / f"scene-{theme.lower()}.png")
@@ -179,16 +187,20 @@ def test_patches_arrive_a_flood_is_coalesced_and_the_cell_still_ends(lab_page: O
         SETUP,
         SCENE,
         CHART,
-        "for i in range(12_000): host.show(graph(label=f'call {i}'))\nfor n in range(1, 201): chart.show(loss(n))\nprint('sent')",
+        "for i in range(12_000): host.show(graph(label=f'call {i}'))\n"
+        "for n in range(1, 201): chart.show(loss(n))\nprint('sent')",
     )
     wait_label(lab, "m", "call 11999")
-    lab.page.wait_for_function("() => document.querySelector('.lab-plot').data?.[0].x.length === 200")
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')._fullData?.[0].x.length === 200")
     assert lab.cell_errors() == []
     lab.until("print(host.ahead, chart.ahead)", "0 0")
     sent = int(lab.kernel("print(host.get_state()['seq'] + chart.get_state()['seq'])"))
     assert 2 <= sent < 2_000
     xs, ys = lab.page.evaluate(
-        "() => { const t = document.querySelector('.lab-plot').data[0]; return [Array.from(t.x), Array.from(t.y)]; }"
+        """() => {
+             const { x, y } = document.querySelector(".lab-plot")._fullData[0];
+             return [Array.from(x), Array.from(y)];
+           }"""
     )
     assert lab.kernel(f"f = loss().figure.data[0]; print(list(f.x) == {xs} and list(f.y) == {ys})") == "True"
     assert lab.errors == []
@@ -228,8 +240,12 @@ def test_a_point_is_chosen_by_click_and_by_keyboard(lab_page: Open):
     wait_chart(lab)
     lab.page.locator(".lab-plot").scroll_into_view_if_needed()
     x, y = lab.page.evaluate(
-        """() => { const p = document.querySelector('.lab-plot'), l = p._fullLayout, b = p.getBoundingClientRect(), t = p._fullData[0];
-             return [b.left + l._size.l + l.xaxis.d2p(t.x[100]), b.top + l._size.t + l.yaxis.d2p(t.y[100])]; }"""
+        """() => {
+             const plot = document.querySelector(".lab-plot"), layout = plot._fullLayout, trace = plot._fullData[0];
+             const box = plot.getBoundingClientRect();
+             return [box.left + layout._size.l + layout.xaxis.d2p(trace.x[100]),
+                     box.top + layout._size.t + layout.yaxis.d2p(trace.y[100])];
+           }"""
     )
     lab.page.mouse.move(x - 30, y - 30)
     lab.page.mouse.move(x, y, steps=3)
@@ -258,10 +274,10 @@ def test_a_reloaded_page_shows_the_current_picture_and_stays_live(lab_page: Open
     lab.page.wait_for_selector(".jp-Notebook .jp-Cell")
     wait_scene(lab, 9)
     assert label(lab, "m") == "before"
-    lab.page.wait_for_function("() => document.querySelector('.lab-plot')?.data?.[0].x.length === 50")
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')?._fullData?.[0].x.length === 50")
     lab.kernel("host.show(graph(label='after')); chart.show(loss(60))")
     wait_label(lab, "m", "after")
-    lab.page.wait_for_function("() => document.querySelector('.lab-plot').data[0].x.length === 60")
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')._fullData[0].x.length === 60")
     assert lab.errors == []
 
 
@@ -270,13 +286,17 @@ def test_fifty_hosts_come_and_go_and_leave_nothing(lab_page: Open):
     wait_chart(lab)
     count = "import ipywidgets.widgets.widget as w; print(len(w._instances))"
     before = lab.kernel(count)
-    models = "() => window.jupyterapp.shell.currentWidget.context && document.querySelectorAll('.lab-root, .lab-root *').length"
+    models = "() => document.querySelectorAll('.lab-root, .lab-root *').length"
     elements = lab.page.evaluate(models)
     lab.page.evaluate("() => window.jupyterapp.commands.execute('notebook:insert-cell-below')")
     lab.page.evaluate(
-        """code => { const c = window.jupyterapp.shell.currentWidget.content.activeCell;
-             c.model.sharedModel.setSource(code); return window.jupyterapp.commands.execute('notebook:run-cell'); }""",
-        "many = ipw.VBox([SceneHost(graph()) for _ in range(40)] + [ChartHost(loss()) for _ in range(10)])\ndisplay(many)",
+        """code => {
+             const cell = window.jupyterapp.shell.currentWidget.content.activeCell;
+             cell.model.sharedModel.setSource(code);
+             return window.jupyterapp.commands.execute("notebook:run-cell").then(() => null);
+           }""",
+        "hosts = [SceneHost(graph()) for _ in range(40)] + [ChartHost(loss()) for _ in range(10)]\n"
+        "many = ipw.VBox(hosts)\ndel hosts\ndisplay(many)",
     )
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-root').length === 52")
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= 11")
@@ -296,7 +316,8 @@ def test_two_views_of_one_host_are_equal_and_both_follow(lab_page: Open):
     wait_scene(lab, 18)
     lab.kernel("host.show(graph(step=1, label='both'))")
     lab.page.wait_for_function(
-        "() => [...document.querySelectorAll(`.lab-node[data-key='#m'] .lab-label`)].filter(e => e.textContent === 'both').length === 2"
+        """() => [...document.querySelectorAll(".lab-node[data-key='#m'] .lab-label")]
+                 .filter(e => e.textContent === "both").length === 2"""
     )
     assert lab.errors == []
 

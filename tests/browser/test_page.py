@@ -70,7 +70,7 @@ class Opened:
 
     def ready(self) -> Page:
         self.page.wait_for_selector("body[data-lab-ready]")
-        self.page.wait_for_selector(".lab-plot .xtick")
+        self.page.wait_for_selector(".lab-plot .xtick text", state="attached")
         return self.page
 
 
@@ -81,20 +81,18 @@ def opened(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iter
     context.close()
 
 
-def shown(page: Page) -> list[Any]:
-    return page.evaluate(
-        """() => [document.querySelector('.lab-node[data-key="#m"] .lab-label').textContent, document.querySelector('.lab-plot').data[0].x.length,
-                  document.querySelector('.lab-step').textContent, document.querySelector('.lab-text-twin').textContent]"""
-    )  # type: ignore[no-any-return]
+SHOWN = """() => [
+    document.querySelector('.lab-node[data-key="#m"] .lab-label')?.textContent,
+    document.querySelector('.lab-plot')._fullData?.[0].x.length,
+    document.querySelector('.lab-step').textContent,
+    document.querySelector('.lab-text-twin').textContent,
+]"""
 
 
 def wait_frame(page: Page, i: int) -> None:
-    page.wait_for_function(
-        """([label, n, words]) => document.querySelector('.lab-node[data-key="#m"] .lab-label')?.textContent === label
-             && document.querySelector('.lab-plot').data?.[0].x.length === n && document.querySelector('.lab-text-twin').textContent === words""",
-        arg=[f"x * y at {i}", 10 * (i + 1), f"frame {i} in words"],
-    )
-    assert shown(page) == [f"x * y at {i}", 10 * (i + 1), f"step {i} of 5", f"frame {i} in words"]
+    """Wait until scene, chart, label and words are all those of frame i."""
+    wanted = [f"x * y at {i}", 10 * (i + 1), f"step {i} of 5", f"frame {i} in words"]
+    page.wait_for_function(f"wanted => JSON.stringify(({SHOWN})()) === JSON.stringify(wanted)", arg=wanted)
 
 
 def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened, shots: Path, path: Path):
@@ -132,17 +130,14 @@ def test_it_has_no_fault_that_axe_finds(opened: Opened):
 
 def test_the_keyboard_alone_plays_it_and_walks_the_graph(opened: Opened):
     page = opened.ready()
+    name = "() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.tagName; }"
     order = []
     for _ in range(14):
         page.keyboard.press("Tab")
-        order.append(
-            page.evaluate(
-                "() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.dataset.key || e.tagName; }"
-            )
-        )
-    for name in ("play", "step", "frame", "speed", "switch between light and dark", "zoom in"):
-        assert name in order
-    assert sum(name.startswith(("x,", "y,")) for name in order) == 1, "a graph is one stop of the tab key"
+        order.append(page.evaluate(name))
+    for wanted in ("play", "step", "frame", "speed", "switch between light and dark", "zoom in"):
+        assert wanted in order
+    assert sum(said.startswith(("x,", "y,")) for said in order) == 1, "a graph is one stop of the tab key"
     page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     wait_frame(page, 1)
@@ -185,14 +180,20 @@ def test_with_reduced_motion_nothing_glides_and_no_token_moves(browser: Browser,
     page = Opened(context, path).ready()
     page.get_by_role("slider", name="frame").focus()
     place = page.evaluate(
-        """() => { const s = document.querySelector('input[type=range]'); s.value = 5; s.dispatchEvent(new Event('input'));
-             return document.querySelector('.lab-node[data-key="#m"]').getAttribute('transform'); }"""
+        """() => {
+             const slider = document.querySelector("input[type=range]");
+             slider.value = 5;
+             slider.dispatchEvent(new Event("input"));
+             return document.querySelector('.lab-node[data-key="#m"]').getAttribute("transform");
+           }"""
     )
     assert place == "translate(220.0 170.0)"
-    empty = (
-        "() => !document.querySelector('.lab-canvas').getContext('2d').getImageData(0, 0, 400, 300).data.some(v => v)"
+    assert page.evaluate(
+        """() => {
+             const canvas = document.querySelector(".lab-canvas");
+             return !canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean);
+           }"""
     )
-    assert page.evaluate(empty)
     context.close()
 
 
@@ -221,9 +222,13 @@ def test_patches_mean_the_same_in_javascript(browser: Browser):
     page = browser.new_page()
     results = page.evaluate(
         """async ([code, cases]) => {
-             const { applyPatch } = await import(URL.createObjectURL(new Blob([code], { type: "text/javascript" })));
-             return cases.map(([old, ops]) => { const before = JSON.stringify(old); const after = JSON.stringify(applyPatch(old, ops));
-               return [after, JSON.stringify(old) === before]; }); }""",
+             const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+             const { applyPatch } = await import(url);
+             return cases.map(([old, ops]) => {
+               const before = JSON.stringify(old);
+               return [JSON.stringify(applyPatch(old, ops)), JSON.stringify(old) === before];
+             });
+           }""",
         [bundle("patch.js"), cases],
     )
     page.close()

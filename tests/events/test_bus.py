@@ -280,7 +280,7 @@ class Interrupt:
         return self
 
 
-@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("warm", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_an_interrupt_anywhere_in_a_delivery_neither_loses_nor_doubles_an_event(warm: bool) -> None:
     folder = str(Path(lab.events.__file__).parent)
     at, interrupted = 0, True

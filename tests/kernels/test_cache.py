@@ -15,6 +15,7 @@ import pytest
 
 from lab.kernels import cache
 
+pytestmark = pytest.mark.slow  # each test starts one process or more, and most of them compile
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, logging, os, sys
@@ -147,8 +148,8 @@ def test_eight_processes_may_start_at_once_on_an_empty_cache(tmp_path: Path) -> 
     assert run(LAB_CACHE_DIR=str(folder))["how"] == "loaded"
 
 
-# Root may write anywhere: the program becomes another user once everything is imported (numba imports much when it first
-# compiles), because that user may not be allowed to read this Python.
+# Root may write anywhere: the program becomes another user once everything is imported (numba imports much when it
+# first compiles), because that user may not be allowed to read this Python.
 BECOME_NOBODY = """
 import tempfile, lab.kernels.backend
 lab.kernels.backend.numba.njit(lambda x: np.exp(x))(1.0)
@@ -233,7 +234,7 @@ def test_without_a_home_the_cache_goes_to_the_folder_for_temporary_files(home: s
 def test_the_folder_goes_by_lab_cache_dir_then_xdg_then_home(tmp_path: Path) -> None:
     lab, xdg, home = (tmp_path / name for name in ("lab", "xdg", "home"))
     home.mkdir()
-    assert list(cache._candidates(str(lab), str(xdg), str(home)))[0] == lab
+    assert next(cache._candidates(str(lab), str(xdg), str(home))) == lab
     assert next(cache._candidates("", str(xdg), str(home))) == xdg / "autodiff-lab"
     assert next(cache._candidates("", "relative", str(home))) == home / ".cache" / "autodiff-lab"
 

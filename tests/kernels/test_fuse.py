@@ -1,7 +1,8 @@
-"""Fused chains against NumPy: random chains, every layout, every dtype, nan and inf; and the source that a reader sees."""
+"""Fused chains against NumPy: random chains, layouts, dtypes, nan and inf; and the source that a reader sees."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,20 @@ from lab.kernels.chain import source_of
 from lab.kernels.formula import FUNCTIONS
 
 EXACT = ("x + y", "x - y", "x * y", "x / y", "-x", "abs(x)", "sqrt(abs(x))", "maximum(x, y)", "minimum(x, 0.5)",
-         "where(x > y, x, y)", "where(x == 0.0, 0.0, 1.0 / x)", "sign(x)", "floor(x)", "x ** 2", "1.0 - x * y", "(x > 0.0) * y",
+         "where(x > y, x, y)", "where(x == 0.0, 0.0, 1.0 / x)", "sign(x)", "floor(x)", "x ** 2", "1.0 - x * y",
+         "(x > 0.0) * y",
          "x ** 0.5", "x ** -1", "x / 3", "2 * x + 1")  # fmt: skip
 """Formulas whose every operation NumPy and a loop must round alike."""
-ROUNDED = ("exp(-abs(x))", "tanh(x)", "sigmoid(x)", "log1p(abs(x))", "x * sigmoid(y)", "expm1(-abs(x))", "x ** 3", "x ** 1.5")
+ROUNDED = (
+    "exp(-abs(x))",
+    "tanh(x)",
+    "sigmoid(x)",
+    "log1p(abs(x))",
+    "x * sigmoid(y)",
+    "expm1(-abs(x))",
+    "x ** 3",
+    "x ** 1.5",
+)
 VALUES = [0.0, -0.0, 1.0, -1.5, 0.1, 3.0, -700.0, 1e-40, 1e30, np.inf, -np.inf, np.nan]
 
 
@@ -30,7 +41,9 @@ def one(formula: str, *inputs: tuple[str, str], layouts: tuple[str, ...] = ()) -
 def arrays_for(dtype: str, seed: int = 0, n: int = 40) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     with np.errstate(over="ignore"):
-        return tuple(np.where(rng.random(n) < 0.4, rng.choice(VALUES, n), rng.standard_normal(n) * 3).astype(dtype) for _ in "xy")
+        return tuple(
+            np.where(rng.random(n) < 0.4, rng.choice(VALUES, n), rng.standard_normal(n) * 3).astype(dtype) for _ in "xy"
+        )
 
 
 def assert_within(found: np.ndarray, wanted: np.ndarray, ulps: float) -> None:
@@ -65,7 +78,9 @@ def test_a_chain_of_one_rounded_formula_is_within_eight_ulps_of_numpy(formula: s
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[Chain, int]:
     """A random chain of exact formulas over inputs of every dtype and layout."""
-    layouts = draw(st.sampled_from([("full", "full"), ("full", "single"), ("full", "row"), ("column", "full"), ("column", "row")]))
+    layouts = draw(
+        st.sampled_from([("full", "full"), ("full", "single"), ("full", "row"), ("column", "full"), ("column", "row")])
+    )
     inputs = tuple((name, draw(st.sampled_from(["float32", "float64"]))) for name in ("a", "b"))
     names = [name for name, _ in inputs]
     steps = []
@@ -79,7 +94,16 @@ def chains(draw: st.DrawFn) -> tuple[Chain, int]:
     return Chain(inputs, tuple(steps), outputs, layouts), draw(st.integers(0, 10_000))
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Random loops are nothing to keep in the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.mark.usefixtures("own_cache")
+@settings(max_examples=25, deadline=None)
 @given(chains())
 def test_random_chains_have_the_bits_of_their_twin(drawn: tuple[Chain, int]) -> None:
     chain, seed = drawn
@@ -120,7 +144,9 @@ def test_broadcast_operands_give_what_numpy_gives(shape: tuple[int, ...], layout
     assert found.shape == np.broadcast_shapes(x.shape, y.shape)
 
 
-@pytest.mark.parametrize("formula", ["x > y", "(x > 0.0) * y", "where(x < y, x, 0.0)", "x * y", "maximum(x, y)", "x + 1", "1.0"])
+@pytest.mark.parametrize(
+    "formula", ["x > y", "(x > 0.0) * y", "where(x < y, x, 0.0)", "x * y", "maximum(x, y)", "x + 1", "1.0"]
+)
 @pytest.mark.parametrize("dtypes", [("float32", "float64"), ("bool", "float32"), ("float64", "float32")])
 def test_dtypes_are_those_of_numpy_or_the_chain_is_refused(formula: str, dtypes: tuple[str, str]) -> None:
     x, y = np.array([0, 1, 1, 0], dtypes[0]), np.array([0, 1, 2, -1], dtypes[1])

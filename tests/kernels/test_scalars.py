@@ -1,4 +1,4 @@
-"""The lab's own float32 functions: how far from the true value, over every exponent, and what nan, inf and zeros become."""
+"""The lab's own float32 functions: how far from the true value over every exponent, and what nan and inf become."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 import gzip
 import json
-import os
 import re
 from base64 import b64decode
 from html.parser import HTMLParser
@@ -116,7 +115,7 @@ def test_a_page_is_written_whole_and_nothing_else_is_left(tmp_path):
     path = write_page(tmp_path / "page.html", [frame(0)], "t")
     assert path == tmp_path / "page.html"
     assert path.read_text(encoding="utf-8").endswith("</html>\n")
-    assert os.listdir(tmp_path) == ["page.html"]
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
 
 
 def test_a_failed_write_leaves_the_old_page_and_no_part_of_the_new(tmp_path, monkeypatch):
@@ -129,4 +128,4 @@ def test_a_failed_write_leaves_the_old_page_and_no_part_of_the_new(tmp_path, mon
     with pytest.raises(OSError, match="No space left"):
         write_page(path, [frame(1)], "new")
     assert "<title>old</title>" in path.read_text(encoding="utf-8")
-    assert os.listdir(tmp_path) == ["page.html"]
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]

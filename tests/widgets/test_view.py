@@ -228,7 +228,7 @@ def test_a_view_is_displayed_as_a_still_twin_and_a_widget_in_two_outputs(monkeyp
         ["text/html", "text/plain"], ["application/vnd.jupyter.widget-view+json", "text/plain"],
     ]  # fmt: skip
     assert "<svg" in shown[0]["text/html"]
-    assert f'data-lab-twin="{view.host.model_id}"' in shown[0]["text/html"]
+    assert f'data-lab-twin="{view.host.twin}"' in shown[0]["text/html"]
     assert "x = 2.0, gradient 4.0" in shown[1]["text/plain"]
     view.dispose()
 

@@ -22,7 +22,7 @@ export function table() {
 // So keys inside a picture stop here, on the way down; Tab, function keys and chords such as Ctrl-S pass.
 function guardKeys(event) {
   const target = event.composedPath()[0];
-  const root = target instanceof Element ? target.closest(".lab-root") : null;
+  const root = target instanceof Element ? target.closest(".lab-scene, .lab-chart") : null;
   if (!root || event.key === "Tab" || event.ctrlKey || event.metaKey || event.altKey || /^F\d+$/.test(event.key)) return;
   event.stopImmediatePropagation();
   keyHandlers.get(root)?.(event, target);
