@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A figure of plotly with the words around it. The figure is treated as a value: never changed after it was handed over.
+    """A figure of plotly with the words around it. The figure is a value: never changed after it was handed over.
 
     Attributes:
         figure: any `go.Figure`, without a template of its own (the theme of the page colours it).

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 NODE_KINDS: tuple[str, ...] = ("leaf", "op", "constant", "output", "group", "rank")
-"""What a node is: decides its shape (leaf: rounded, op: pill, constant: small plain box, group: stacked, rank: disc)."""
+"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc)."""
 
 NODE_STATES: tuple[str, ...] = ("idle", "new", "active", "done", "waiting", "trouble")
 """What happens to it now: decides outline and mark, never by colour alone."""
@@ -73,6 +73,8 @@ class Scene:
         title: short name, for the page title and for screen readers.
         legend: (mark, meaning) pairs, mark one of the node or edge states or kinds.
         selected: id of the selected node, or "".
+        palette: what `Node.tone` means: "sequential" (0..1, Cividis) or "diverging" (-1..1, blue to orange).
+        extent: width and height from (0, 0) of what will be shown in the end, so that a growing picture keeps its scale.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -82,3 +84,5 @@ class Scene:
     title: str = ""
     legend: tuple[tuple[str, str], ...] = field(default=())
     selected: str = ""
+    palette: str = "sequential"
+    extent: tuple[float, float] = (0.0, 0.0)

@@ -140,6 +140,8 @@ class Bus:
         operations: some listener wants per-operation events. The guard of the hot path.
         detail: the highest detail that a listener to operations asked for.
         sources: some listener to operations wants source lines.
+        plain: operations are wanted, and neither sources nor values: the tape then appends rows itself.
+        append: appends a Row-shaped tuple to the queue; whoever uses it calls `relieve` now and then.
         generation: grows with each listener; a leaf announces itself once a generation.
     """
 
@@ -150,20 +152,23 @@ class Bus:
         "_pending",
         "_places",
         "_seq",
+        "append",
         "detail",
         "generation",
         "listeners",
         "operations",
+        "plain",
         "sources",
     )
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
-        self.operations = self.sources = False
+        self.operations = self.sources = self.plain = False
         self.detail = Detail.SHAPE
         self.generation = 0
         self._places: tuple[_Place, ...] = ()
         self._pending: list[Row] = []  # append, slice and slice deletion are each one step under the GIL
+        self.append = self._pending.append
         self._seq = 0  # of the first row that is pending
         self._n_dropped = 0
         self._lock = threading.RLock()
@@ -196,6 +201,15 @@ class Bus:
         else:
             self.flush()
             self.emit_row(kind, *values)
+
+    def relieve(self) -> None:
+        """Deliver a long queue; while another thread is stuck in delivering, drop what is beyond the limit, counted."""
+        n_pending = len(self._pending)
+        if n_pending >= BATCH and not self._delivering:
+            self.flush()
+        elif n_pending > LIMIT:
+            self._n_dropped += n_pending - LIMIT
+            del self._pending[LIMIT:n_pending]
 
     def flush(self) -> None:
         """Deliver what is queued to every listener, in the calling thread.
@@ -271,6 +285,7 @@ class Bus:
         self.operations = any(x.operations for x in places)
         self.detail = max((x.detail for x in places), default=Detail.SHAPE)
         self.sources = any(x.sources for x in places)
+        self.plain = self.operations and not self.sources and self.detail == Detail.SHAPE
         self.listeners = tuple(x.listener for x in places)
 
 

@@ -1,0 +1,336 @@
+"""Scenes and charts live in a real JupyterLab: what a learner sees, clicks and types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.harness import KERNEL, LabPage
+from widgets.geometry import edge_shape, lanes
+from widgets.scene import Edge, Node, Scene
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+Open = Callable[..., LabPage]
+
+SETUP = """
+import numpy as np, plotly.graph_objects as go, ipywidgets as ipw
+from IPython.display import display
+from widgets import theme
+from widgets.chart import Chart
+from widgets.host import ChartHost, SceneHost
+from widgets.scene import Edge, Node, Scene, Token
+
+def graph(step=0, label="x * y"):
+    back = step > 0
+    return Scene(
+        (Node("x", 100, 40, 86, 68 if back else 52, "x", "3.0", "grad 5.0" if back else "", kind="leaf", state="done"),
+         Node("y", 260, 40, 86, 52, "y", "4.0", kind="leaf"),
+         Node("m", 180, 160, 100, 52, label, "12.0", state="active" if back else "done"),
+         Node("z", 100, 280, 110, 68, "m + x", "15.0", "grad 1.0", kind="output", state="new"),
+         Node("c", 330, 160, 72, 36, "2.0", kind="constant"),
+         Node("g", 460, 60, 130, 52, "encoder", "12 operations x 3", kind="group", state="waiting"),
+         Node("r", 460, 180, 90, 90, "rank 0", "(64, 128)", kind="rank", state="trouble"),
+         Node("w1", 610, 50, 110, 52, "w1", "norm 0.2", tone=0.1),
+         Node("w2", 610, 150, 110, 68, "w2", "norm 0.9", "grad 0.0", tone=0.95)),
+        (Edge("xm", "x", "m", label="3.0", state="backward" if back else "forward"),
+         Edge("ym", "y", "m", state="none"),
+         Edge("mz", "m", "z", label="12.0", state="backward" if back else "forward"),
+         Edge("xz", "x", "z", bends=((60, 160),), state="done"), Edge("gr", "g", "r"),
+         Edge("a", "w1", "w2"), Edge("b", "w1", "w2", state="backward"), Edge("loop", "c", "c")),
+        caption="Run: z = x * y + x. The gradient of z flows back along both edges into x.", title="the graph of z",
+        legend=(("leaf", "a tensor you made"), ("op", "operation"), ("forward", ""), ("backward", ""), ("none", ""),
+                ("done", ""), ("active", ""), ("waiting", ""), ("trouble", "")))
+
+steps = np.arange(200.0)
+def loss(n=200):
+    traces = [go.Scatter(x=steps[:n], y=(np.exp(-steps / 50) + 0.03 * np.sin(steps))[:n], name="train"),
+              go.Scatter(x=steps[:n], y=(np.exp(-steps / 60) + 0.1)[:n], name="validation", line={"dash": "dash"})]
+    return Chart(go.Figure(traces, layout=theme.axes("step", "loss")), "Run: the loss falls.", "loss")
+chosen, points = [], []
+"""
+SCENE = "host = SceneHost(graph()); host.on_select(chosen.append); host"
+CHART = "chart = ChartHost(loss()); chart.on_point(lambda *point: points.append(point)); chart"
+
+
+def wait_scene(lab: LabPage, n: int = 1) -> None:
+    lab.page.wait_for_function("n => document.querySelectorAll('.lab-scene .lab-node[data-key]').length >= n", arg=n)
+
+
+def wait_chart(lab: LabPage, n: int = 1) -> None:
+    lab.page.wait_for_function("n => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= n", arg=n)
+
+
+def still(lab: LabPage) -> None:
+    """Wait until nothing glides and nothing fades."""
+    lab.page.wait_for_function(
+        """() => new Promise(resolve => {
+             let last = "", same = 0;
+             const look = () => {
+               const moving = [...document.querySelectorAll(".lab-node, .lab-scene svg > g")];
+               const now = moving.map(e => e.getAttribute("transform")).join();
+               same = now === last && !document.getAnimations().length ? same + 1 : 0;
+               last = now;
+               same > 5 ? resolve(true) : requestAnimationFrame(look);
+             };
+             look();
+           })"""
+    )
+
+
+def label(lab: LabPage, key: str) -> str | None:
+    return lab.page.locator(f'.lab-node[data-key="#{key}"] .lab-label').first.text_content()
+
+
+def wait_label(lab: LabPage, key: str, text: str) -> None:
+    lab.page.wait_for_function(
+        "([key, text]) => document.querySelector(`.lab-node[data-key='#${key}'] .lab-label`)?.textContent === text",
+        arg=[key, text],
+    )
+
+
+def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other_server(lab_page: Open, shots: Path):
+    lab = lab_page(SETUP, SCENE, CHART)
+    wait_scene(lab, 9)
+    wait_chart(lab)
+    still(lab)
+    assert lab.cell_errors() == []
+    for theme in ("Light", "Dark"):
+        lab.theme(f"JupyterLab {theme}")
+        lab.page.wait_for_function(
+            "mode => [...document.querySelectorAll('.lab-root')].every(e => e.dataset.labTheme === mode)",
+            arg=theme.lower(),
+        )
+        ink = {"Light": "rgb(27, 36, 48)", "Dark": "rgb(233, 237, 241)"}[theme]
+        lab.page.wait_for_function(
+            "ink => [...document.querySelectorAll('.xtick text')].every(e => getComputedStyle(e).fill === ink)",
+            arg=ink,
+        )
+        lab.shoot(".lab-scene", shots / f"scene-{theme.lower()}.png")
+        lab.shoot(".lab-chart", shots / f"chart-{theme.lower()}.png")
+    before = lab.received
+    lab.kernel(
+        "more = ipw.VBox([SceneHost(graph()) for _ in range(5)] + [ChartHost(loss()) for _ in range(5)])\ndisplay(more)"
+    )
+    assert lab.kernel("print(len(more.children))") == "10"
+    assert before < 2_500_000, "plotly.js once, and little else"
+    assert lab.received - before < 500_000, "ten more pictures bring no library with them"
+    assert lab.foreign == []
+    assert lab.errors == []
+
+
+def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebook(lab_page: Open, shots: Path):
+    lab = lab_page(SETUP, SCENE)
+    wait_scene(lab, 9)
+    still(lab)
+    lab.page.locator('.lab-node[data-key="#m"]').click()
+    lab.until("print(chosen)", "['m']")
+    cells = lab.page.locator(".jp-Notebook .jp-Cell").count()
+    for key in ("x", "b", "a", "d", "d", "0", "z", "Shift+m", "c", "v"):
+        lab.page.keyboard.press(key)
+    assert lab.page.locator(".jp-Notebook .jp-Cell").count() == cells
+    lab.page.keyboard.press("ArrowDown")
+    lab.page.keyboard.press("Enter")
+    lab.until("print(chosen)", "['m', 'z']")
+    assert lab.page.evaluate("() => document.activeElement.dataset.key") == "#z"
+    assert lab.page.locator('.lab-node[data-key="#z"]').get_attribute("aria-selected") == "true"
+    still(lab)
+    lab.shoot(".lab-scene", shots / "scene-focus.png")
+    lab.page.keyboard.press("Tab")
+    assert lab.page.evaluate("() => document.activeElement.getAttribute('aria-label')") == "zoom in"
+    before = lab.page.locator(".lab-svg > g").get_attribute("transform")
+    lab.page.keyboard.press("Enter")
+    assert lab.page.locator(".lab-svg > g").get_attribute("transform") != before
+    lab.page.keyboard.press("Shift+Tab")
+    assert lab.page.evaluate("() => document.activeElement.dataset.key") == "#z"
+    assert lab.page.locator(".jp-Notebook .jp-Cell").count() == cells
+    assert lab.errors == []
+
+
+def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Path):
+    lab = lab_page(SETUP, SCENE)
+    wait_scene(lab, 9)
+    still(lab)
+    world = lab.page.locator(".lab-svg > g")
+    at_first = world.get_attribute("transform")
+    box = lab.page.locator(".lab-stage").bounding_box()
+    assert box is not None
+    x, y = box["x"] + 12, box["y"] + box["height"] - 12
+    lab.page.mouse.move(x, y)
+    lab.page.mouse.down()
+    lab.page.mouse.move(x + 60, y - 20, steps=4)
+    lab.page.mouse.up()
+    assert world.get_attribute("transform") != at_first
+    panned = world.get_attribute("transform")
+    lab.page.keyboard.down("Control")
+    lab.page.mouse.wheel(0, -120)
+    lab.page.keyboard.up("Control")
+    lab.page.wait_for_function(
+        "last => document.querySelector('.lab-svg > g').getAttribute('transform') !== last", arg=panned
+    )
+    lab.page.locator("button[aria-label='fit to view']").click()
+    lab.page.wait_for_function(
+        "first => document.querySelector('.lab-svg > g').getAttribute('transform') === first", arg=at_first
+    )
+    lab.page.locator('.lab-node[data-key="#z"]').hover()
+    tip = lab.page.locator(".lab-tip")
+    tip.wait_for(state="visible")
+    assert tip.inner_text().split("\n") == ["m + x", "15.0", "grad 1.0"]
+    lab.shoot(".lab-scene", shots / "scene-tooltip.png")
+    assert lab.errors == []
+
+
+def test_patches_arrive_a_flood_is_coalesced_and_the_cell_still_ends(lab_page: Open):
+    lab = lab_page(
+        SETUP,
+        SCENE,
+        CHART,
+        "for i in range(12_000): host.show(graph(label=f'call {i}'))\n"
+        "for n in range(1, 201): chart.show(loss(n))\nprint('sent')",
+    )
+    wait_label(lab, "m", "call 11999")
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')._fullData?.[0].x.length === 200")
+    assert lab.cell_errors() == []
+    lab.until("print(host.ahead, chart.ahead)", "0 0")
+    sent = int(lab.kernel("print(host.get_state()['seq'] + chart.get_state()['seq'])"))
+    assert 2 <= sent < 2_000
+    xs, ys = lab.page.evaluate(
+        """() => {
+             const { x, y } = document.querySelector(".lab-plot")._fullData[0];
+             return [Array.from(x), Array.from(y)];
+           }"""
+    )
+    assert lab.kernel(f"f = loss().figure.data[0]; print(list(f.x) == {xs} and list(f.y) == {ys})") == "True"
+    assert lab.errors == []
+
+
+def test_a_lost_message_is_noticed_and_healed(lab_page: Open):
+    lab = lab_page(SETUP, SCENE)
+    wait_scene(lab, 9)
+    lab.kernel(
+        "host.send = lambda *a, **k: None\nhost.show(graph(label='lost'))\n"
+        "import threading\nwith host._guard: host.send_now()\ndel host.send\nhost.show(graph(step=1, label='after'))"
+    )
+    wait_label(lab, "m", "after")
+    assert lab.page.locator('.lab-node[data-key="#x"] .lab-gradient').text_content() == "grad 5.0"
+    lab.kernel("host.show(graph(label='and on'))")
+    wait_label(lab, "m", "and on")
+    assert lab.errors == []
+
+
+def test_a_picture_appears_while_its_cell_blocks(lab_page: Open):
+    gate = (
+        "import pathlib, time\ndisplay(SceneHost(graph())); display(ChartHost(loss()))\n"
+        "while not pathlib.Path('gate-open').exists(): time.sleep(0.05)\npathlib.Path('gate-open').unlink()"
+    )
+    lab = lab_page(SETUP, gate, run=False)
+    lab.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    wait_scene(lab, 9)
+    wait_chart(lab)
+    assert lab.page.evaluate(f"() => {KERNEL}.status") == "busy"
+    (lab.server.root / "gate-open").touch()
+    lab.page.wait_for_function(f"() => {KERNEL}.status === 'idle'")
+    assert lab.errors == []
+
+
+def test_a_point_is_chosen_by_click_and_by_keyboard(lab_page: Open):
+    lab = lab_page(SETUP, CHART)
+    wait_chart(lab)
+    lab.page.locator(".lab-plot").scroll_into_view_if_needed()
+    x, y = lab.page.evaluate(
+        """() => {
+             const plot = document.querySelector(".lab-plot"), layout = plot._fullLayout, trace = plot._fullData[0];
+             const box = plot.getBoundingClientRect();
+             return [box.left + layout._size.l + layout.xaxis.d2p(trace.x[100]),
+                     box.top + layout._size.t + layout.yaxis.d2p(trace.y[100])];
+           }"""
+    )
+    lab.page.mouse.move(x - 30, y - 30)
+    lab.page.mouse.move(x, y, steps=3)
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')._hoverdata?.[0]?.pointNumber === 100")
+    lab.page.mouse.click(x, y)
+    lab.until("print(points)", "[(0, 100)]")
+    lab.page.locator(".lab-plot").focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown", "x", "Enter"):
+        lab.page.keyboard.press(key)
+    lab.until("print(points)", "[(0, 100), (1, 1)]")
+    assert lab.page.locator("[data-title*='loud'], [data-title*='hare']").count() == 0, (
+        "nothing offers to send data away"
+    )
+    assert lab.page.locator(".plotlyjsicon").count() == 0
+    assert lab.errors == []
+
+
+def test_a_reloaded_page_shows_the_current_picture_and_stays_live(lab_page: Open):
+    lab = lab_page(SETUP, SCENE, CHART)
+    wait_scene(lab, 9)
+    lab.kernel("host.show(graph(label='before')); chart.show(loss(50))")
+    wait_label(lab, "m", "before")
+    lab.command("docmanager:save")
+    address = lab.page.url.split("?")[0]
+    lab.page.goto(f"{address}?token={lab.server.token}", wait_until="domcontentloaded")
+    lab.page.wait_for_selector(".jp-Notebook .jp-Cell")
+    wait_scene(lab, 9)
+    assert label(lab, "m") == "before"
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')?._fullData?.[0].x.length === 50")
+    lab.kernel("host.show(graph(label='after')); chart.show(loss(60))")
+    wait_label(lab, "m", "after")
+    lab.page.wait_for_function("() => document.querySelector('.lab-plot')._fullData[0].x.length === 60")
+    assert lab.errors == []
+
+
+def test_fifty_hosts_come_and_go_and_leave_nothing(lab_page: Open):
+    lab = lab_page(SETUP, SCENE, CHART)
+    wait_chart(lab)
+    count = "import ipywidgets.widgets.widget as w; print(len(w._instances))"
+    before = lab.kernel(count)
+    models = "() => document.querySelectorAll('.lab-root, .lab-root *').length"
+    elements = lab.page.evaluate(models)
+    lab.page.evaluate("() => window.jupyterapp.commands.execute('notebook:insert-cell-below')")
+    lab.page.evaluate(
+        """code => {
+             const cell = window.jupyterapp.shell.currentWidget.content.activeCell;
+             cell.model.sharedModel.setSource(code);
+             return window.jupyterapp.commands.execute("notebook:run-cell").then(() => null);
+           }""",
+        "hosts = [SceneHost(graph()) for _ in range(40)] + [ChartHost(loss()) for _ in range(10)]\n"
+        "many = ipw.VBox(hosts)\ndel hosts\ndisplay(many)",
+    )
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-root').length === 52")
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= 11")
+    lab.kernel("for host_ in many.children: host_.show(host_.accepts is Scene and graph(step=1) or loss(20))")
+    lab.until("print(sum(h.ahead for h in many.children), min(h.get_state()['seq'] for h in many.children))", "0 1")
+    lab.kernel("for host_ in many.children: host_.dispose()\nmany.layout.close(); many.close(); del host_")
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-root').length === 2")
+    assert lab.kernel(count) == before
+    assert lab.page.evaluate(models) == elements
+    lab.kernel("host.show(graph(label='alive'))")
+    wait_label(lab, "m", "alive")
+    assert lab.errors == []
+
+
+def test_two_views_of_one_host_are_equal_and_both_follow(lab_page: Open):
+    lab = lab_page(SETUP, SCENE, "host")
+    wait_scene(lab, 18)
+    lab.kernel("host.show(graph(step=1, label='both'))")
+    lab.page.wait_for_function(
+        """() => [...document.querySelectorAll(".lab-node[data-key='#m'] .lab-label")]
+                 .filter(e => e.textContent === "both").length === 2"""
+    )
+    assert lab.errors == []
+
+
+def test_edges_run_in_the_browser_where_the_svg_twin_draws_them(lab_page: Open):
+    code = "print(repr(graph(1)))"
+    lab = lab_page(SETUP, "host = SceneHost(graph(1)); host")
+    wait_scene(lab, 9)
+    still(lab)
+    scene = eval(lab.kernel(code), {"Scene": Scene, "Node": Node, "Edge": Edge})
+    nodes, offsets = {node.id: node for node in scene.nodes}, lanes(scene.edges)
+    for edge in scene.edges:
+        shape = edge_shape(edge, nodes, offsets.get(edge.id, 0.0))
+        drawn = lab.page.locator(f'.lab-edge[data-key="#{edge.id}"]')
+        assert drawn.locator(".lab-line").get_attribute("d") == shape.line
+        assert drawn.locator(".lab-head").get_attribute("d") == shape.head

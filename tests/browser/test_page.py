@@ -1,0 +1,237 @@
+"""The stand-alone page, opened from disk with the network cut."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from tests.browser.harness import PATIENCE_MS
+from widgets import theme
+from widgets.chart import Chart
+from widgets.library import bundle
+from widgets.page import Frame, write_page
+from widgets.patch import apply, diff
+from widgets.scene import Edge, Node, Scene, Token
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+NASTY = "</script><img src=x onerror=alert(1)>🧠\u202eabc\0"
+
+
+def scene(i: int) -> Scene:
+    nodes = (
+        Node("x", 120, 40, 86, 52, "x", "3.0", kind="leaf"),
+        Node("y", 320, 40, 86, 52, "y", "4.0", kind="leaf"),
+        Node("m", 220, 150 + 4 * i, 110, 68, f"x * y at {i}", "12.0", f"grad {i}.0" if i > 2 else "", state="active"),
+        Node("__proto__", 450, 150, 160, 52, NASTY, "any text", state="done"),
+    )
+    edges = (
+        Edge("a", "x", "m", label="3.0", state="forward"),
+        Edge("b", "y", "m", state="backward" if i > 2 else "idle"),
+    )
+    return Scene(
+        nodes, edges, (Token("a", 0, 300),), "Run: a product.", "product", (("leaf", "a tensor"), ("backward", ""))
+    )
+
+
+def chart(i: int) -> Chart:
+    x = np.arange(10.0 * (i + 1))
+    figure = go.Figure(go.Scatter(x=x, y=np.exp(-x / 20), name="train"), layout=theme.axes("step", "loss"))
+    return Chart(figure, "Run: the loss falls.", "loss")
+
+
+FRAMES = [Frame(f"step {i} of 5", (scene(i), chart(i)), f"frame {i} in words") for i in range(6)]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(tmp_path_factory.mktemp("page") / "page.html", FRAMES, "A product, step by step", "Recorded run.")
+
+
+class Opened:
+    def __init__(self, context: BrowserContext, path: Path) -> None:
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.trouble: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("pageerror", lambda error: self.trouble.append(str(error)))
+        self.page.on("console", lambda message: self.trouble.append(message.text))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+
+    def ready(self) -> Page:
+        self.page.wait_for_selector("body[data-lab-ready]")
+        self.page.wait_for_selector(".lab-plot .xtick text", state="attached")
+        return self.page
+
+
+@pytest.fixture(params=["light", "dark"])
+def opened(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
+    context = browser.new_context(color_scheme=request.param, offline=True, viewport={"width": 1100, "height": 1000})
+    yield Opened(context, path)
+    context.close()
+
+
+SHOWN = """() => [
+    document.querySelector('.lab-node[data-key="#m"] .lab-label')?.textContent,
+    document.querySelector('.lab-plot')._fullData?.[0].x.length,
+    document.querySelector('.lab-step').textContent,
+    document.querySelector('.lab-text-twin').textContent,
+]"""
+
+
+def wait_frame(page: Page, i: int) -> None:
+    """Wait until scene, chart, label and words are all those of frame i."""
+    wanted = [f"x * y at {i}", 10 * (i + 1), f"step {i} of 5", f"frame {i} in words"]
+    page.wait_for_function(f"wanted => JSON.stringify(({SHOWN})()) === JSON.stringify(wanted)", arg=wanted)
+
+
+def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened, shots: Path, path: Path):
+    page = opened.ready()
+    wait_frame(page, 0)
+    page.get_by_role("button", name="step", exact=True).click()
+    wait_frame(page, 1)
+    slider = page.get_by_role("slider", name="frame")
+    slider.focus()
+    page.keyboard.press("End")
+    wait_frame(page, 5)
+    page.keyboard.press("ArrowLeft")
+    wait_frame(page, 4)
+    page.get_by_role("button", name="step back").click()
+    wait_frame(page, 3)
+    assert page.locator('.lab-node[data-key="#m"] .lab-gradient').text_content() == "grad 3.0"
+    page.get_by_role("button", name="first frame").click()
+    wait_frame(page, 0)
+    assert page.locator('.lab-node[data-key="#m"] .lab-gradient').count() == 0
+    page.get_by_label("speed").select_option("4")
+    page.get_by_role("button", name="play", exact=True).click()
+    wait_frame(page, 5)
+    page.get_by_role("button", name="play", exact=True).wait_for()
+    page.screenshot(path=str(shots / f"page-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
+    assert opened.trouble == []
+
+
+def test_it_has_no_fault_that_axe_finds(opened: Opened):
+    page = opened.ready()
+    results = Axe().run(page)
+    found = [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]]
+    assert found == []
+
+
+def test_the_keyboard_alone_plays_it_and_walks_the_graph(opened: Opened):
+    page = opened.ready()
+    name = "() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.tagName; }"
+    order = []
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate(name))
+    for wanted in ("play", "step", "frame", "speed", "switch between light and dark", "zoom in"):
+        assert wanted in order
+    assert sum(said.startswith(("x,", "y,")) for said in order) == 1, "a graph is one stop of the tab key"
+    page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    wait_frame(page, 1)
+    page.keyboard.press("End")
+    wait_frame(page, 5)
+    page.keyboard.press("Home")
+    wait_frame(page, 0)
+
+
+def test_light_and_dark_can_be_switched(opened: Opened):
+    page = opened.ready()
+    before = page.evaluate("() => document.querySelector('.lab-scene').dataset.labTheme")
+    page.get_by_role("button", name="switch between light and dark").click()
+    page.wait_for_function("before => document.querySelector('.lab-scene').dataset.labTheme !== before", arg=before)
+    ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert ground == {"dark": "rgb(255, 255, 255)", "light": "rgb(17, 20, 24)"}[before]
+
+
+def test_no_text_of_a_learner_ran_and_all_of_it_is_there(opened: Opened):
+    page = opened.ready()
+    assert page.locator("img").count() == 0
+    assert page.locator('.lab-node[data-key="#__proto__"]').count() == 1
+    said = page.locator('.lab-node[data-key="#__proto__"]').get_attribute("aria-label")
+    assert said is not None
+    assert NASTY.replace("\0", "\N{REPLACEMENT CHARACTER}") in said
+    assert opened.trouble == []
+
+
+def test_without_javascript_the_first_frame_is_shown(browser: Browser, path: Path):
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    assert page.locator("#lab-static svg").count() == 2
+    assert page.get_by_text("frame 0 in words").is_visible()
+    context.close()
+
+
+def test_with_reduced_motion_nothing_glides_and_no_token_moves(browser: Browser, path: Path):
+    context = browser.new_context(reduced_motion="reduce", offline=True)
+    page = Opened(context, path).ready()
+    page.get_by_role("slider", name="frame").focus()
+    place = page.evaluate(
+        """() => {
+             const slider = document.querySelector("input[type=range]");
+             slider.value = 5;
+             slider.dispatchEvent(new Event("input"));
+             return document.querySelector('.lab-node[data-key="#m"]').getAttribute("transform");
+           }"""
+    )
+    assert place == "translate(220.0 170.0)"
+    assert page.evaluate(
+        """() => {
+             const canvas = document.querySelector(".lab-canvas");
+             return !canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean);
+           }"""
+    )
+    context.close()
+
+
+def random_tree(rng: random.Random, depth: int = 0) -> Any:
+    kind = rng.randrange(5 if depth < 3 else 2)
+    if kind < 2:
+        return rng.choice([None, True, 0, 7, -2.5, "", "text", "12"])
+    if kind == 2:
+        return [random_tree(rng, depth + 1) for _ in range(rng.randrange(4))]
+    return {
+        key: random_tree(rng, depth + 1)
+        for key in rng.sample(["a", "b", "#12", "#__proto__", "7", ""], rng.randrange(5))
+    }
+
+
+def test_patches_mean_the_same_in_javascript(browser: Browser):
+    rng = random.Random(0)
+    cases = []
+    for _ in range(300):
+        old, new = {"root": random_tree(rng)}, {"root": random_tree(rng)}
+        cases.append((old, diff(old, new), new))
+    ones, more = np.arange(3.0), np.arange(5.0)
+    old, new = ({"data": go.Figure(go.Scatter(y=y)).to_dict()["data"]} for y in (ones, more))
+    cases.append((old, diff(old, new), new))
+    assert all(apply(old, ops) == new for old, ops, new in cases)
+    page = browser.new_page()
+    results = page.evaluate(
+        """async ([code, cases]) => {
+             const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+             const { applyPatch } = await import(url);
+             return cases.map(([old, ops]) => {
+               const before = JSON.stringify(old);
+               return [JSON.stringify(applyPatch(old, ops)), JSON.stringify(old) === before];
+             });
+           }""",
+        [bundle("patch.js"), cases],
+    )
+    page.close()
+    for (_, _, new), (after, kept) in zip(cases, results, strict=True):
+        assert json.loads(after) == new
+        assert kept

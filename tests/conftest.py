@@ -1,0 +1,47 @@
+"""What every test shares: the soak option, the hypothesis profiles and a quiet environment for child processes."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# One BLAS thread, here and in every child: two threads on a busy two-core machine make a step many times slower, and
+# the order of summation, so the last bit, would depend on the machine.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+# Debuggers and front ends warn about frozen modules on stderr, which tests of the command line read.
+os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+
+EXAMPLES = 50
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--soak=20`: twenty times the random examples, and the tests marked soak."""
+    parser.addoption("--soak", type=int, default=0, metavar="FACTOR",
+                     help="run the tests marked soak, FACTOR times as long, and FACTOR times the random examples")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the hypothesis profile: the same examples every time in CI, fresh ones at a desk and in a soak."""
+    factor = config.getoption("--soak")
+    # No deadline: a time is never asserted, and the first example of a kernel compiles it.
+    settings.register_profile("desk", deadline=None, max_examples=EXAMPLES, print_blob=True)
+    settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, print_blob=True)
+    settings.register_profile("soak", deadline=None, max_examples=EXAMPLES * max(factor, 1), print_blob=True)
+    settings.load_profile("soak" if factor else "ci" if os.environ.get("CI") else "desk")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave soak tests out, rather than skip them, unless a soak was asked for."""
+    if config.getoption("--soak"):
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    if soak:
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if item not in soak]
+
+
+@pytest.fixture
+def soak(request: pytest.FixtureRequest) -> int:
+    """How many times as long a soak test should loop."""
+    return max(int(request.config.getoption("--soak")), 1)

@@ -1,0 +1,46 @@
+"""Which versions an environment is made of: prints constraints for pip.
+
+`python -m tests.dependencies lowest` pins every dependency to the lower bound that pyproject.toml claims, so that the
+claim is tested; `pinned` gives what the Binder image has; `newest` and `any` constrain nothing.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def lowest(pyproject: str) -> list[str]:
+    """The lower bound of every run-time dependency, as pins; an environment marker stays."""
+    pins = []
+    for line in tomllib.loads(pyproject)["project"]["dependencies"]:
+        requirement, semicolon, marker = line.partition(";")
+        name, bound = requirement.split(">=")
+        pins.append(f"{name.strip()}=={bound.strip()}{semicolon}{marker}")
+    return pins
+
+
+def pinned(environment: str) -> list[str]:
+    """The `name==version` lines of a conda environment file."""
+    return re.findall(r"^\s*- ([\w.-]+==[^\s#]+)", environment, flags=re.MULTILINE)
+
+
+def main(which: str) -> int:
+    """Print the constraints called `which`; 2 when there are none of that name."""
+    if which == "lowest":
+        pins = lowest((ROOT / "pyproject.toml").read_text("utf-8"))
+    elif which == "pinned":
+        pins = pinned((ROOT / "binder" / "environment.yml").read_text("utf-8"))
+    elif which in {"newest", "any"}:
+        pins = []
+    else:
+        print(f"no dependency set {which!r}: pinned, lowest, newest or any", file=sys.stderr)
+        return 2
+    print("\n".join(pins))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

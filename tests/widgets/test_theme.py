@@ -1,0 +1,106 @@
+import math
+from itertools import pairwise
+
+import pytest
+
+from widgets import theme
+
+MODES = ("light", "dark")
+FILLS = ("surface", "leaf", "op", "constant", "output", "group", "rank")
+TEXTS = ("text", "muted", "backward")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("ink", TEXTS)
+def test_every_text_reads_on_every_fill(mode, fill, ink):
+    colours = theme.COLOURS[mode]
+    assert theme.contrast(colours[ink], colours[fill]) >= 4.5
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["line", "forward", "backward", "done", "trouble", "accent"])
+def test_every_line_stands_out_from_the_page(mode, name):
+    colours = theme.COLOURS[mode]
+    assert theme.contrast(colours[name], colours["surface"]) >= 3.0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["forward", "backward", "trouble", "muted"])
+def test_coloured_text_on_the_page_reads(mode, name):
+    colours = theme.COLOURS[mode]
+    assert theme.contrast(colours[name], colours["surface"]) >= 4.5
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_lines_of_charts_stand_out_from_the_page(mode):
+    for colour in theme.COLORWAY[mode]:
+        assert theme.contrast(colour, theme.COLOURS[mode]["surface"]) >= 3.0
+
+
+def test_both_modes_name_the_same_colours():
+    assert theme.COLOURS["light"].keys() == theme.COLOURS["dark"].keys()
+
+
+def test_ink_reads_on_every_tone():
+    for mode in MODES:
+        for palette, low in (("sequential", 0.0), ("diverging", -1.0)):
+            for i in range(101):
+                fill = theme.tone_colour(low + (1 - low) * i / 100, palette, mode)
+                assert theme.contrast(theme.ink_on(fill), fill) >= 4.5
+
+
+def test_the_sequential_palette_grows_in_lightness_all_the_way():
+    steps = [theme.luminance(theme.tone_colour(i / 100)) for i in range(101)]
+    assert all(a < b for a, b in pairwise(steps))
+
+
+@pytest.mark.parametrize(("mode", "sign"), [("light", -1), ("dark", 1)])
+def test_the_diverging_palette_leaves_the_page_evenly_on_both_sides(mode, sign):
+    for side in (-1.0, 1.0):
+        steps = [sign * theme.luminance(theme.tone_colour(side * i / 50, "diverging", mode)) for i in range(51)]
+        assert all(a < b for a, b in pairwise(steps))
+
+
+def test_tones_beyond_the_ends_stay_at_the_ends():
+    assert theme.tone_colour(7.0) == theme.CIVIDIS[-1]
+    assert theme.tone_colour(-7.0, "diverging") == theme.DIVERGING["light"][0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (6.0, "6.0"),
+        (0.0, "0.0"),
+        (-0.0, "0.0"),
+        (-2.5, "−2.5"),
+        (0.1 + 0.2, "0.3"),
+        (1 / 3, "0.3333"),
+        (1234.567, "1234.6"),
+        (0.00123456, "0.001235"),
+        (1.5e-7, "1.5e−7"),
+        (2e30, "2e30"),
+        (math.nan, "nan"),
+        (math.inf, "∞"),
+        (-math.inf, "−∞"),
+        (7, "7"),
+        (-12345, "−12\N{THIN SPACE}345"),
+        (True, "True"),
+    ],
+)
+def test_numbers_are_written_as_a_person_would(value, text):
+    assert theme.short(value) == text
+
+
+def test_axes_merge_what_is_added_with_what_is_there():
+    layout = theme.axes("step", "loss", yaxis={"type": "log"}, height=200)
+    assert layout["yaxis"]["type"] == "log"
+    assert layout["yaxis"]["title"]["text"] == "loss"
+    assert layout["height"] == 200
+
+
+def test_the_style_sheet_knows_every_colour_in_both_modes():
+    css = theme.css_variables()
+    for name, colour in theme.COLOURS["dark"].items():
+        assert f"--lab-{name}:{theme.COLOURS['light'][name]};" in css
+        assert f"--lab-{name}:{colour};" in css.split("[data-lab-theme=dark]")[1]

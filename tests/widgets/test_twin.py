@@ -1,0 +1,175 @@
+import math
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from lab.errors import ViewError
+from widgets import theme
+from widgets.chart import Chart
+from widgets.measure import clip, node_size, text_width
+from widgets.scene import EDGE_STATES, NODE_KINDS, NODE_STATES, Edge, Node, Scene
+from widgets.twin import svg_of
+
+NASTY = [
+    "</script><script>alert(1)</script>",
+    "emoji 🧠👩‍👩‍👧",
+    "עברית \u202eabc",
+    "nul\0here",
+    "x" * 10_000,
+    "a\nb\tc",
+    "<b>&amp;\"'",
+    "__proto__",
+    "100% {braces}",
+    "\ud800 lone",
+    "e\u0301\u200b",
+    ".",
+    "]]>",
+]
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def parse(svg: str) -> ET.Element:
+    return ET.fromstring(svg.encode("utf-8"))
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_a_scene_with_any_text_is_well_formed_and_holds_it_as_text(text):
+    nodes = (Node(text, 0, 0, 90, 60, text, text, text, aria=text), Node("b", 200, 0, 90, 60, "b"))
+    svg = svg_of(Scene(nodes, (Edge(text, text, "b", label=text),), caption=text, title=text))
+    root = parse(svg)
+    assert {element.tag.removeprefix(NAMESPACE) for element in root.iter()} <= {
+        "svg", "title", "desc", "rect", "g", "path", "text", "circle",
+    }  # fmt: skip
+    assert len(svg) < 100_000
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_a_chart_with_any_text_is_well_formed(text):
+    figure = go.Figure(go.Bar(x=[text, "b"], y=[1, 2], name=text), layout=theme.axes(text, text))
+    assert parse(svg_of(Chart(figure, text, text))).tag == f"{NAMESPACE}svg"
+
+
+def test_a_scene_names_itself_to_screen_readers():
+    root = parse(svg_of(Scene((Node("a", 0, 0, 64, 36, "x"),), caption="Run: one node.", title="a graph")))
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == "a graph"
+    assert root.findtext(f"{NAMESPACE}title") == "a graph"
+    assert root.findtext(f"{NAMESPACE}desc") == "Run: one node."
+
+
+@pytest.mark.parametrize("kind", NODE_KINDS)
+@pytest.mark.parametrize("state", NODE_STATES)
+def test_every_kind_in_every_state_draws(kind, state):
+    svg = svg_of(Scene((Node("a", 0, 0, 80, 60, "label", "sub", "grad 0.0", kind=kind, state=state),), selected="a"))
+    assert [t.text for t in parse(svg).iter(f"{NAMESPACE}text")] == ["label", "sub", "grad 0.0"]
+
+
+def test_states_differ_without_colour():
+    def shapes(**changes: str) -> str:
+        svg = svg_of(Scene((Node("a", 0, 0, 80, 60, "label", state=changes.get("node", "idle")),
+                            Node("b", 0, 200, 80, 60, "label")),
+                           (Edge("e", "a", "b", state=changes.get("edge", "forward")),)))  # fmt: skip
+        for colour in theme.COLOURS["light"].values():
+            svg = svg.replace(colour, "#")
+        return svg
+
+    assert len({shapes(node=state) for state in NODE_STATES}) == len(NODE_STATES)
+    kept = [state for state in EDGE_STATES if state not in ("idle", "done")]
+    assert len({shapes(edge=state) for state in kept}) == len(kept)
+
+
+def test_no_gradient_yet_and_gradient_zero_differ():
+    zero, none = (svg_of(Scene((Node("a", 0, 0, 80, 60, "x", "1.0", g),))) for g in ("grad 0.0", ""))
+    assert "grad 0.0" in zero
+    assert "grad" not in none
+
+
+def test_a_wrong_scene_is_refused_here_too():
+    with pytest.raises(ViewError):
+        svg_of(Scene((), (Edge("e", "a", "b"),)))
+
+
+def test_an_empty_scene_says_so():
+    assert "nothing yet" in svg_of(Scene(title="empty"))
+
+
+def paths(svg: str) -> list[str]:
+    return [element.get("d", "") for element in parse(svg).iter(f"{NAMESPACE}path")]
+
+
+def test_a_line_breaks_where_a_value_is_not_a_number():
+    figure = go.Figure(go.Scatter(y=[1.0, 2.0, math.nan, 3.0, math.inf, 4.0, 5.0], mode="lines"))
+    assert max(path.count("M") for path in paths(svg_of(Chart(figure)))) == 3
+
+
+def bars(svg: str, colour: str) -> list[ET.Element]:
+    return [element for element in parse(svg).iter(f"{NAMESPACE}rect") if element.get("fill") == colour]
+
+
+def test_bars_are_as_high_as_their_values_say():
+    first = theme.COLORWAY["light"][0]
+    heights = [float(b.get("height")) for b in bars(svg_of(Chart(go.Figure(go.Bar(x=["a", "b"], y=[1, 2])))), first)]
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.2)
+
+
+def test_flat_bars_with_a_base_lie_end_to_end():
+    figure = go.Figure(go.Bar(y=["r", "r"], x=[2.0, 3.0], base=[0.0, 2.0], orientation="h"))
+    first, second = bars(svg_of(Chart(figure)), theme.COLORWAY["light"][0])
+    assert float(first.get("x")) + float(first.get("width")) == pytest.approx(float(second.get("x")), abs=0.2)
+
+
+def test_the_bars_of_a_histogram_hold_every_value():
+    figure = go.Figure(go.Histogram(x=np.repeat([1.0, 2.0, 3.0], [1, 2, 3]), nbinsx=3))
+    heights = [float(b.get("height")) for b in bars(svg_of(Chart(figure)), theme.COLORWAY["light"][0])]
+    assert [round(h / heights[0]) for h in heights] == [1, 2, 3]
+
+
+def test_a_heat_map_draws_a_cell_a_value_and_nothing_for_nan():
+    figure = go.Figure(go.Heatmap(z=[[1.0, 2.0], [math.nan, 4.0]]))
+    fills = {element.get("fill") for element in parse(svg_of(Chart(figure))).iter(f"{NAMESPACE}rect")}
+    assert len(fills - {theme.COLOURS["light"]["surface"]}) == 3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "uint8"])
+def test_packed_columns_of_every_dtype_are_drawn(dtype):
+    figure = go.Figure(go.Scatter(x=np.arange(5, dtype=dtype), y=np.arange(5, dtype=dtype), mode="lines"))
+    assert max(path.count("L") for path in paths(svg_of(Chart(figure)))) == 4
+
+
+def test_a_logarithmic_axis_has_powers_of_ten():
+    figure = go.Figure(go.Scatter(y=[1e-4, 1e-2, 1.0, 100.0]), layout=theme.axes("step", "loss", yaxis={"type": "log"}))
+    texts = [t.text for t in parse(svg_of(Chart(figure))).iter(f"{NAMESPACE}text")]
+    assert {"0.01", "1.0", "100.0"} <= set(texts)
+
+
+def test_two_panels_keep_to_their_halves():
+    layout = theme.axes(xaxis={"domain": [0, 0.45]}, xaxis2={"domain": [0.55, 1]}, yaxis2={"anchor": "x2"})
+    traces = [go.Bar(x=["a"], y=[1]), go.Bar(x=["b"], y=[1], xaxis="x2", yaxis="y2")]
+    svg = svg_of(Chart(go.Figure(traces, layout=layout)))
+    left, right = (bars(svg, theme.COLORWAY["light"][i])[0] for i in (0, 1))
+    assert float(left.get("x")) + float(left.get("width")) < 320 < float(right.get("x"))
+
+
+def test_a_kind_that_is_not_drawn_is_named():
+    assert "a trace of kind pie is only drawn live" in svg_of(Chart(go.Figure(go.Pie(values=[1, 2]))))
+
+
+@pytest.mark.parametrize("figure", [go.Figure(), go.Figure(go.Scatter()), go.Figure(go.Histogram(x=[])),
+                                    go.Figure(go.Heatmap(z=[])), go.Figure(go.Scatter(y=[3.0]))])  # fmt: skip
+def test_charts_with_next_to_nothing_draw(figure):
+    assert parse(svg_of(Chart(figure))).tag == f"{NAMESPACE}svg"
+
+
+def test_nodes_are_as_wide_as_their_text_within_limits():
+    assert node_size("a") == (64.0, 36.0)
+    assert node_size("m" * 500)[0] == 240.0
+    assert node_size("x", "y", "z")[1] > node_size("x", "y")[1] > node_size("x")[1]
+    assert node_size("rank 0", kind="rank")[0] == node_size("rank 0", kind="rank")[1]
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_clipped_text_fits(text):
+    assert text_width(clip(text, 80.0)) <= 80.0
+    assert "\n" not in clip(text, 80.0)

@@ -1,0 +1,120 @@
+// The page's side of widgets/host.py: keeps the picture, applies numbered patches, draws once per animation frame,
+// acknowledges what was drawn, and asks for the whole picture when a number is missing.
+import { applyPatch } from "./patch.js";
+
+const shared = (globalThis.__autodiffLab ??= new Map());
+
+// One promise per page and key; a failed one is forgotten, so that the next picture tries again.
+function once(key, make) {
+  if (!shared.has(key)) {
+    const promise = make();
+    shared.set(key, promise);
+    promise.catch(() => shared.delete(key));
+  }
+  return shared.get(key);
+}
+
+async function importText(...parts) {
+  const url = URL.createObjectURL(new Blob(parts, { type: "text/javascript" }));
+  try {
+    return await import(/* webpackIgnore: true */ url);
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+}
+
+async function picturesModule(model, host) {
+  const library = await host.getModel(model.get("library"));
+  return once(`pictures ${library.get("version")}`, async () => {
+    const module = await importText(library.get("code"));
+    module.setup(JSON.parse(library.get("table")), library.get("style"));
+    return module;
+  });
+}
+
+async function plotlyModule(model, host, module) {
+  const library = await host.getModel(model.get("plotly"));
+  return once(`plotly ${library.get("version")}`, () => module.importPlotly(library.get("code")));
+}
+
+export default () => {
+  let tree;
+  let seq;
+  let dirty = false;
+  let asked = false;
+  let saving;
+  const views = new Set();
+  const text = new TextDecoder();
+
+  return {
+    initialize({ model }) {
+      tree = JSON.parse(model.get("picture"));
+      seq = model.get("seq");
+
+      const drawn = () => {
+        dirty = false;
+        for (const view of views) view.draw(tree);
+        model.send({ ack: seq });
+        // What "save widget state" writes should be what is seen. Kept in the page only: nothing goes to the kernel.
+        clearTimeout(saving);
+        saving = setTimeout(() => {
+          model.set("picture", JSON.stringify(tree));
+          model.set("seq", seq);
+        }, 1000);
+      };
+      const received = (message, buffers) => {
+        if (!message || typeof message.seq !== "number" || !buffers?.length) return;
+        if (message.seq <= seq && !message.whole) return;
+        if (message.seq !== seq + 1 && !message.whole) {
+          if (!asked) model.send({ resync: seq });
+          asked = true;
+          return;
+        }
+        const body = JSON.parse(text.decode(buffers[0]));
+        tree = message.whole ? body : applyPatch(tree, body);
+        seq = message.seq;
+        if (message.whole) asked = false;
+        if (!dirty) {
+          dirty = true;
+          requestAnimationFrame(drawn);
+        }
+      };
+      model.on("msg:custom", received);
+      return () => {
+        clearTimeout(saving);
+        model.off("msg:custom", received);
+      };
+    },
+
+    async render({ model, el, host, signal }) {
+      const root = document.createElement("div");
+      const hidesTwin = document.createElement("style"); // goes with this view, and the still picture is back
+      hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
+      el.append(root, hidesTwin);
+      let view;
+      try {
+        const module = await picturesModule(model, host);
+        const options = {
+          height: model.get("height"),
+          onSelect: (id) => model.send({ select: id }),
+          onPoint: (trace, point) => model.send({ point: [trace, point] }),
+        };
+        if (tree.type === "chart") {
+          const plotly = await plotlyModule(model, host, module);
+          if (!signal.aborted) view = module.createChart(root, plotly, options);
+        } else if (!signal.aborted) view = module.createScene(root, options);
+      } catch (error) {
+        root.textContent = "This picture could not be drawn. Run its cell again. ";
+        console.error(error);
+        return undefined;
+      }
+      if (!view) return undefined;
+      view.draw(tree);
+      views.add(view);
+      return () => {
+        views.delete(view);
+        view.dispose();
+      };
+    },
+  };
+};

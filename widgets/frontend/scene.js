@@ -1,0 +1,520 @@
+// Draws a Scene: nodes and edges as SVG, tokens on a canvas; pan, zoom, keyboard, tooltip. Given a new tree it changes only
+// what differs from the last one, and lets nodes glide to new places.
+import { calm, clip, followTheme, html, inkOn, onKeys, setText, surroundings, svg, table, textWidth, toneColour } from "./common.js";
+import { cornerRadius, edgeShape, lanes } from "./geometry.js";
+import { Tokens } from "./tokens.js";
+
+const GLIDE = 350;
+const MARGIN = 28;
+const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
+const LINE = { label: 18, sublabel: 16, gradient: 16 };
+
+export function createScene(root, options = {}) {
+  const world = svg("g");
+  const lines = svg("g", { "aria-hidden": "true" });
+  const boxes = svg("g", { class: "lab-nodes" });
+  const labels = svg("g", { "aria-hidden": "true", class: "lab-edge-labels" });
+  world.append(lines, boxes, labels);
+  const picture = svg("svg", { class: "lab-svg", role: "group" }, world);
+  const canvas = html("canvas", { class: "lab-canvas", "aria-hidden": "true" });
+  const tip = html("div", { class: "lab-tip", role: "tooltip", hidden: "" });
+  const stage = html("div", { class: "lab-stage" }, picture, canvas, tools(), tip);
+  root.className = "lab-root lab-scene";
+  root.setAttribute("role", "group");
+  root.append(stage);
+  const surround = surroundings(root);
+
+  const nodes = new Map(); // key -> {node, g, x, y, from, since}
+  const edges = new Map(); // key -> {edge, g, line, head, text, lane}
+  const edgesOf = new Map(); // node key -> Set of edge keys
+  let tree = null;
+  let mode = "light";
+  let view = { k: 1, x: 0, y: 0 };
+  let viewGlide = null;
+  let moved = false; // the reader has panned or zoomed: leave the view alone
+  let active = null; // key of the one node in the tab order
+  let selected = "";
+  let size = { w: 0, h: 0 };
+  let frame = 0;
+  let first = true;
+  const tokens = new Tokens(canvas, (key) => edges.get(key)?.line, () => view);
+
+  const stopTheme = followTheme(root, (now) => {
+    mode = now;
+    tokens.colours = table().colours[mode];
+    for (const [key, entry] of nodes) paint(key, entry);
+  });
+
+  const resizing = new ResizeObserver(() => {
+    const w = stage.clientWidth;
+    const h = stage.clientHeight;
+    if (!w || (w === size.w && h === size.h)) return;
+    size = { w, h };
+    tokens.resize(w, h);
+    if (tree) settle(false);
+  });
+  resizing.observe(stage);
+
+  // --- drawing ---
+
+  function draw(next) {
+    if (next === tree) return;
+    const last = tree;
+    tree = next;
+    const now = performance.now();
+    const still = first || calm();
+    surround(tree);
+    setText(titleOf(), tree.title || tree.caption || "scene");
+    if (tree.nodes !== last?.nodes || tree.palette !== last?.palette) drawNodes(now, still);
+    if (tree.edges !== last?.edges || tree.nodes !== last?.nodes) drawEdges();
+    if (tree.selected !== last?.selected) choose(tree.selected, false);
+    settle(!still);
+    if (tree.tokens !== last?.tokens && !calm()) tokens.start(tree.tokens, now);
+    first = false;
+    wake();
+  }
+
+  function titleOf() {
+    let title = picture.querySelector(":scope > title");
+    if (!title) picture.prepend((title = svg("title")));
+    return title;
+  }
+
+  function drawNodes(now, still) {
+    for (const [key, entry] of nodes) {
+      if (Object.hasOwn(tree.nodes, key)) continue;
+      if (entry.g.contains(document.activeElement)) stage.querySelector("button")?.focus();
+      entry.g.remove();
+      nodes.delete(key);
+      if (active === key) active = null;
+    }
+    for (const [key, node] of Object.entries(tree.nodes)) {
+      let entry = nodes.get(key);
+      if (entry?.node === node) continue;
+      if (!entry) {
+        const g = svg("g", { class: "lab-node", role: "option", tabindex: "-1", "data-key": key, "aria-selected": "false" });
+        if (!still) g.classList.add("lab-born");
+        boxes.append(g);
+        entry = { g, x: node.x, y: node.y, from: null, since: 0 };
+        nodes.set(key, entry);
+      } else if (entry.node.x !== node.x || entry.node.y !== node.y) {
+        entry.from = still ? null : [entry.x, entry.y];
+        entry.since = now;
+        if (still) [entry.x, entry.y] = [node.x, node.y];
+      }
+      entry.node = node;
+      place(entry);
+      paint(key, entry);
+    }
+    if (nodes.size) boxes.setAttribute("role", "listbox");
+    else boxes.removeAttribute("role");
+    boxes.setAttribute("aria-label", `${tree.title || "scene"}: ${nodes.size} nodes`);
+    if (!active && nodes.size) rove(nodes.keys().next().value, false);
+  }
+
+  function place(entry) {
+    entry.g.setAttribute("transform", `translate(${entry.x.toFixed(1)} ${entry.y.toFixed(1)})`);
+  }
+
+  // The inside of a node: shape by kind, outline and badge by state, fill by tone, up to three lines of text.
+  function paint(key, { node, g }) {
+    const { w, h, kind } = node;
+    const state = node.state ?? "idle";
+    g.dataset.kind = kind;
+    g.dataset.state = state;
+    g.setAttribute("aria-label", spoken(node));
+    const r = kind === "rank" ? { rx: w / 2, ry: h / 2 } : { rx: Math.min(cornerRadius(kind, w, h), w / 2, h / 2) };
+    const box = (name, grow, dx = 0) =>
+      svg("rect", {
+        class: name, x: -w / 2 - grow + dx, y: -h / 2 - grow - dx, width: w + 2 * grow, height: h + 2 * grow,
+        rx: r.rx + grow, ry: r.ry === undefined ? null : r.ry + grow,
+      });
+    const parts = [box("lab-ring", 5)];
+    if (kind === "group") parts.push(box("lab-box lab-behind", 0, 8), box("lab-box lab-behind", 0, 4));
+    const body = box("lab-box", 0);
+    parts.push(body);
+    if (kind === "output") parts.push(box("lab-inner", -3.5));
+    let ink = null;
+    if (node.tone !== undefined) {
+      const colour = toneColour(node.tone, tree.palette, mode);
+      body.style.fill = colour;
+      ink = inkOn(colour);
+    }
+    const texts = ["label", "sublabel", "gradient"].filter((name) => node[name]);
+    const room = (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
+    let y = -texts.reduce((sum, name) => sum + LINE[name], 0) / 2;
+    for (const name of texts) {
+      const text = svg("text", { class: `lab-text lab-${name}`, y: y + LINE[name] / 2, dy: "0.35em" });
+      text.textContent = clip(node[name], `${FONTS[name]} ${family()}`, room);
+      if (ink) text.style.fill = ink;
+      parts.push(text);
+      y += LINE[name];
+    }
+    if (table().marks[state]) {
+      const at = kind === "rank" ? [w * 0.36, -h * 0.36] : [w / 2 - 3, -h / 2 + 2];
+      const badge = svg("g", { class: "lab-badge", "data-state": state, transform: `translate(${at[0]} ${at[1]})` });
+      badge.append(svg("circle", { r: 7.5 }), svg("path", { d: table().marks[state] }));
+      parts.push(badge);
+    }
+    g.replaceChildren(...parts);
+    g.setAttribute("aria-selected", String(key === selected));
+  }
+
+  function family() {
+    return getComputedStyle(root).fontFamily;
+  }
+
+  function spoken(node) {
+    const words = node.aria || [node.label, node.sublabel, node.gradient].filter(Boolean).join(", ");
+    const state = node.state && node.state !== "idle" ? `, ${table().words[node.state] ?? node.state}` : "";
+    return `${words || "node"}${node.aria ? "" : `, ${table().words[node.kind] ?? node.kind}`}${state}`;
+  }
+
+  function drawEdges() {
+    for (const [key, entry] of edges) {
+      if (Object.hasOwn(tree.edges, key)) continue;
+      entry.g.remove();
+      entry.text.remove();
+      edges.delete(key);
+    }
+    const all = Object.entries(tree.edges);
+    const offsets = lanes(all);
+    edgesOf.clear();
+    for (const [key, edge] of all) {
+      let entry = edges.get(key);
+      if (!entry) {
+        const line = svg("path", { class: "lab-line" });
+        const head = svg("path", { class: "lab-head" });
+        const text = svg("g", { class: "lab-edge-label" }, svg("rect", { rx: 6, height: 18, y: -9 }), svg("text", { dy: "0.35em" }));
+        const g = svg("g", { class: "lab-edge", "data-key": key }, svg("path", { class: "lab-hit" }), line, head);
+        if (!first && !calm()) g.classList.add("lab-born");
+        entry = { g, line, head, text };
+        edges.set(key, entry);
+        lines.append(g);
+        labels.append(text);
+      }
+      entry.edge = edge;
+      entry.lane = offsets.get(key) ?? 0;
+      entry.g.dataset.state = entry.text.dataset.state = edge.state ?? "idle";
+      entry.g.style.setProperty("--lab-width", edge.width ?? 1.5);
+      const font = `500 12px ${family()}`;
+      const words = clip(edge.label ?? "", font, 180);
+      setText(entry.text.lastChild, words);
+      entry.text.toggleAttribute("hidden", !words);
+      const across = words ? textWidth(words, font) + 10 : 0;
+      entry.text.firstChild.setAttribute("width", across);
+      entry.text.firstChild.setAttribute("x", -across / 2);
+      for (const end of [edge.s, edge.t]) {
+        if (!edgesOf.has(end)) edgesOf.set(end, new Set());
+        edgesOf.get(end).add(key);
+      }
+      route(entry);
+    }
+  }
+
+  function route({ edge, g, line, head, text, lane }) {
+    const [source, target] = [at(edge.s), at(edge.t)];
+    if (!source || !target) return;
+    const shape = edgeShape(edge, source, target, lane);
+    line.setAttribute("d", shape.line);
+    g.firstChild.setAttribute("d", shape.line);
+    head.setAttribute("d", shape.head);
+    text.setAttribute("transform", `translate(${shape.middle[0]} ${shape.middle[1]})`);
+  }
+
+  function at(key) {
+    const entry = nodes.get(key);
+    return entry ? { ...entry.node, x: entry.x, y: entry.y } : null;
+  }
+
+  // --- motion ---
+
+  function wake() {
+    if (!frame) frame = requestAnimationFrame(tick);
+  }
+
+  function tick(now) {
+    frame = 0;
+    let busy = false;
+    const touched = new Set();
+    for (const [key, entry] of nodes) {
+      if (!entry.from) continue;
+      const part = ease(Math.min(1, (now - entry.since) / GLIDE));
+      entry.x = entry.from[0] + (entry.node.x - entry.from[0]) * part;
+      entry.y = entry.from[1] + (entry.node.y - entry.from[1]) * part;
+      if (part === 1) entry.from = null;
+      else busy = true;
+      place(entry);
+      for (const edge of edgesOf.get(key) ?? []) touched.add(edge);
+    }
+    for (const key of touched) route(edges.get(key));
+    if (viewGlide) {
+      const part = ease(Math.min(1, (now - viewGlide.since) / GLIDE));
+      const { from, to } = viewGlide;
+      view = { k: mix(from.k, to.k, part), x: mix(from.x, to.x, part), y: mix(from.y, to.y, part) };
+      if (part === 1) viewGlide = null;
+      else busy = true;
+      applyView();
+    }
+    if (tokens.draw(now)) busy = true;
+    if (busy) wake();
+  }
+
+  // --- the view: pan, zoom, fit ---
+
+  function bounds() {
+    let [left, top, right, bottom] = tree.extent ? [0, 0, ...tree.extent] : [Infinity, Infinity, -Infinity, -Infinity];
+    for (const { node } of nodes.values()) {
+      left = Math.min(left, node.x - node.w / 2);
+      right = Math.max(right, node.x + node.w / 2);
+      top = Math.min(top, node.y - node.h / 2);
+      bottom = Math.max(bottom, node.y + node.h / 2);
+    }
+    for (const { edge, lane } of edges.values()) {
+      for (const [x, y] of edge.bends ?? []) {
+        [left, right, top, bottom] = [Math.min(left, x), Math.max(right, x), Math.min(top, y), Math.max(bottom, y)];
+      }
+      if (edge.s === edge.t && nodes.has(edge.s)) right = Math.max(right, nodes.get(edge.s).node.x + nodes.get(edge.s).node.w / 2 + 32);
+      if (lane && nodes.has(edge.s)) [left, right] = [Math.min(left, nodes.get(edge.s).node.x - Math.abs(lane) - 40), right];
+    }
+    return Number.isFinite(left) ? { left, top, w: right - left, h: bottom - top } : { left: 0, top: 0, w: 1, h: 1 };
+  }
+
+  // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
+  function settle(glide) {
+    if (!size.w) return;
+    const box = bounds();
+    const widthFit = Math.min(1.25, (size.w - 2 * MARGIN) / box.w);
+    const wanted = options.height || Math.round(Math.min(480, Math.max(160, box.h * Math.max(widthFit, 0.5) + 2 * MARGIN)));
+    if (wanted > size.h || (options.height && wanted !== size.h)) {
+      stage.style.height = `${wanted}px`;
+      size = { w: stage.clientWidth, h: stage.clientHeight };
+      tokens.resize(size.w, size.h);
+    }
+    if (!moved) fit(glide, box);
+  }
+
+  function fit(glide, box = bounds()) {
+    const k = Math.max(0.05, Math.min(1.25, (size.w - 2 * MARGIN) / box.w, (size.h - 2 * MARGIN) / box.h));
+    const to = { k, x: size.w / 2 - (box.left + box.w / 2) * k, y: size.h / 2 - (box.top + box.h / 2) * k };
+    const goal = viewGlide?.to ?? view;
+    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return;
+    if (glide && !calm()) {
+      viewGlide = { from: view, to, since: performance.now() };
+      wake();
+    } else {
+      viewGlide = null;
+      view = to;
+      applyView();
+    }
+  }
+
+  function applyView() {
+    world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
+    picture.classList.toggle("lab-far", view.k < 0.35);
+  }
+
+  function zoom(factor, cx = size.w / 2, cy = size.h / 2) {
+    const k = Math.min(6, Math.max(0.05, view.k * factor));
+    const ratio = k / view.k;
+    takeOver({ k, x: cx - (cx - view.x) * ratio, y: cy - (cy - view.y) * ratio });
+  }
+
+  function takeOver(next) {
+    moved = true;
+    viewGlide = null;
+    view = next;
+    applyView();
+    hideTip();
+    wake();
+  }
+
+  function tools() {
+    const button = (words, path, action) => {
+      const icon = svg("svg", { viewBox: "-8 -8 16 16", width: 16, height: 16, "aria-hidden": "true" }, svg("path", { d: path }));
+      const element = html("button", { type: "button", "aria-label": words, title: words }, icon);
+      element.addEventListener("click", action);
+      return element;
+    };
+    return html(
+      "div",
+      { class: "lab-tools" },
+      button("zoom in", "M-5 0H5M0 -5V5", () => zoom(1.3)),
+      button("zoom out", "M-5 0H5", () => zoom(1 / 1.3)),
+      button("fit to view", "M-5.5 -2V-5.5H-2M2 -5.5H5.5V-2M5.5 2V5.5H2M-2 5.5H-5.5V2", () => {
+        moved = false;
+        fit(true);
+      }),
+    );
+  }
+
+  const pointers = new Map();
+  let dragged = false;
+  picture.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    pointers.set(event.pointerId, [event.clientX, event.clientY]);
+    if (pointers.size === 1) dragged = false;
+  });
+  picture.addEventListener("pointermove", (event) => {
+    const before = pointers.get(event.pointerId);
+    if (!before) return;
+    const now = [event.clientX, event.clientY];
+    const [dx, dy] = [now[0] - before[0], now[1] - before[1]];
+    if (!dragged && Math.hypot(dx, dy) < 4) return;
+    dragged = true;
+    picture.setPointerCapture(event.pointerId);
+    if (pointers.size === 1) takeOver({ ...view, x: view.x + dx, y: view.y + dy });
+    else if (pointers.size === 2) {
+      const [other] = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+      const box = stage.getBoundingClientRect();
+      const factor = Math.hypot(now[0] - other[0], now[1] - other[1]) / (Math.hypot(before[0] - other[0], before[1] - other[1]) || 1);
+      zoom(factor, (now[0] + other[0]) / 2 - box.left, (now[1] + other[1]) / 2 - box.top);
+    }
+    pointers.set(event.pointerId, now);
+  });
+  for (const name of ["pointerup", "pointercancel"]) picture.addEventListener(name, (event) => pointers.delete(event.pointerId));
+  picture.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey) return; // plain wheels scroll the notebook
+      event.preventDefault();
+      const box = stage.getBoundingClientRect();
+      zoom(Math.exp(-event.deltaY * 0.01), event.clientX - box.left, event.clientY - box.top);
+    },
+    { passive: false },
+  );
+
+  // --- choosing ---
+
+  const keyOf = (target) => target.closest?.(".lab-node[data-key]")?.dataset.key;
+
+  function choose(key, tell) {
+    if (selected !== key) {
+      nodes.get(selected)?.g.setAttribute("aria-selected", "false");
+      selected = key;
+      nodes.get(key)?.g.setAttribute("aria-selected", "true");
+    }
+    if (tell) options.onSelect?.(key);
+  }
+
+  function rove(key, focus) {
+    if (active && nodes.has(active)) nodes.get(active).g.setAttribute("tabindex", "-1");
+    active = key;
+    const entry = nodes.get(key);
+    entry.g.setAttribute("tabindex", "0");
+    if (!focus) return;
+    entry.g.focus({ preventScroll: true });
+    reveal(entry.node);
+  }
+
+  function reveal(node) {
+    const [x, y] = [node.x * view.k + view.x, node.y * view.k + view.y];
+    const inside = x > 20 && y > 20 && x < size.w - 20 && y < size.h - 20;
+    if (!inside) takeOver({ ...view, x: view.x + size.w / 2 - x, y: view.y + size.h / 2 - y });
+  }
+
+  picture.addEventListener("click", (event) => {
+    const key = keyOf(event.target);
+    if (dragged || !key) return;
+    rove(key, true);
+    choose(key, true);
+  });
+  picture.addEventListener("focusin", (event) => {
+    const key = keyOf(event.target);
+    if (key && event.target.matches(":focus-visible")) showTip(key);
+  });
+  picture.addEventListener("focusout", hideTip);
+  picture.addEventListener("pointerover", (event) => {
+    const key = keyOf(event.target);
+    const edge = event.target.closest?.(".lab-edge")?.dataset.key;
+    if (key) showTip(key);
+    else if (edge) showEdgeTip(edge, event);
+    else hideTip();
+  });
+  picture.addEventListener("pointerleave", hideTip);
+
+  const STEPS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+  onKeys(root, (event, target) => {
+    const key = keyOf(target);
+    if (event.key === "Escape") hideTip();
+    else if (event.key === "+" || event.key === "=") zoom(1.3);
+    else if (event.key === "-") zoom(1 / 1.3);
+    else if (event.key === "0") {
+      moved = false;
+      fit(true);
+    } else if (!key) return;
+    else if (event.key === "Enter" || event.key === " ") choose(key, true);
+    else if (event.key === "Home") rove(nodes.keys().next().value, true);
+    else if (event.key === "End") rove([...nodes.keys()].pop(), true);
+    else if (STEPS[event.key]) {
+      const next = neighbour(key, STEPS[event.key]);
+      if (next) rove(next, true);
+    } else return;
+    event.preventDefault();
+  });
+
+  // The nearest node in the direction of the arrow: along an edge if there is one, else the nearest of all.
+  function neighbour(key, [ux, uy]) {
+    const here = nodes.get(key).node;
+    const linked = new Set([...(edgesOf.get(key) ?? [])].flatMap((edge) => [edges.get(edge).edge.s, edges.get(edge).edge.t]));
+    const nearest = (keys) => {
+      let best = null;
+      let least = Infinity;
+      for (const other of keys) {
+        if (other === key) continue;
+        const { x, y } = nodes.get(other).node;
+        const along = (x - here.x) * ux + (y - here.y) * uy;
+        const aside = Math.abs((x - here.x) * uy) + Math.abs((y - here.y) * ux);
+        if (along > 1 && along + 2 * aside < least) [best, least] = [other, along + 2 * aside];
+      }
+      return best;
+    };
+    return nearest(linked) ?? nearest(nodes.keys());
+  }
+
+  // --- tooltip: the full text of what was clipped ---
+
+  function showTip(key) {
+    const { node, x, y } = nodes.get(key);
+    const texts = [node.label, node.sublabel, node.gradient].filter(Boolean);
+    const more = node.aria && !texts.includes(node.aria) ? [node.aria] : [];
+    tipAt([...texts, ...more], x * view.k + view.x, (y + node.h / 2) * view.k + view.y + 8, (y - node.h / 2) * view.k + view.y - 8);
+  }
+
+  function showEdgeTip(key, event) {
+    const { edge } = edges.get(key);
+    const box = stage.getBoundingClientRect();
+    const name = (end) => tree.nodes[end]?.label || "node";
+    const words = edge.state === "backward" ? `${name(edge.t)} → ${name(edge.s)} (gradient)` : `${name(edge.s)} → ${name(edge.t)}`;
+    const none = edge.state === "none" ? [table().words.none] : [];
+    const y = event.clientY - box.top;
+    tipAt([words, ...(edge.label ? [edge.label] : []), ...none], event.clientX - box.left, y + 14, y - 10);
+  }
+
+  function tipAt(texts, x, below, above) {
+    tip.replaceChildren(...texts.map((text, i) => html(i ? "div" : "strong", {}, text.length > 600 ? `${text.slice(0, 600)}…` : text)));
+    tip.hidden = false;
+    const [w, h] = [tip.offsetWidth, tip.offsetHeight];
+    tip.style.left = `${Math.max(4, Math.min(size.w - w - 4, x - w / 2))}px`;
+    tip.style.top = `${below + h > size.h - 4 && above - h > 0 ? above - h : Math.min(below, Math.max(4, size.h - h - 4))}px`;
+  }
+
+  function hideTip() {
+    tip.hidden = true;
+  }
+
+  function dispose() {
+    cancelAnimationFrame(frame);
+    stopTheme();
+    resizing.disconnect();
+    tokens.clear();
+    nodes.clear();
+    edges.clear();
+    root.replaceChildren();
+  }
+
+  return { draw, dispose };
+}
+
+const mix = (a, b, part) => a + (b - a) * part;
+const ease = (part) => 1 - (1 - part) ** 3;

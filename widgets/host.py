@@ -1,0 +1,183 @@
+"""The live side of a picture: a widget that holds what the browser shows and sends it only what changed.
+
+The whole picture travels once, when the widget opens (so it appears even while its cell blocks); after that come
+numbered patches. A gap in the numbers makes the browser ask for the whole; a reloaded page gets the current one.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+
+from lab.errors import ViewError
+from widgets.chart import Chart
+from widgets.library import bundle, library, plotly_library
+from widgets.pacer import PACER, Pacer
+from widgets.patch import Json, diff
+from widgets.scene import Scene
+from widgets.tree import Picture, text_of, tree_of
+
+SelectCallback = Callable[[str], object]
+PointCallback = Callable[[int, int], object]
+
+
+class Host(anywidget.AnyWidget):
+    """What SceneHost and ChartHost share: the picture that was sent, the one that is wanted, and the numbers between.
+
+    Args:
+        picture: the first picture.
+        text: what a screen reader says for it (the picture's caption if empty).
+        height: pixels; 0 lets the picture decide.
+        pacer: who decides when to send; tests bring their own.
+    """
+
+    _esm = bundle("patch.js", "host.js")
+    accepts: ClassVar[type] = Scene
+
+    library = traitlets.Unicode().tag(sync=True)
+    plotly = traitlets.Unicode().tag(sync=True)
+    picture = traitlets.Unicode().tag(sync=True)
+    """JSON of the picture as it was sent; what `get_state` says, not a trait to set."""
+    seq = traitlets.Int().tag(sync=True)
+    height = traitlets.Int(0).tag(sync=True)
+    twin = traitlets.Unicode().tag(sync=True)
+    """Mark of the still picture in the output before, hidden in the page as long as the live one is there."""
+
+    def __init__(self, picture: Picture, text: str = "", *, height: int = 0, pacer: Pacer = PACER) -> None:
+        self._guard = threading.RLock()
+        self._pacer = pacer
+        self._sent = self._wanted = self._tree(picture, text)
+        self._number = self._acked = 0
+        self._whole = False
+        self._on_select: list[SelectCallback] = []
+        self._on_point: list[PointCallback] = []
+        super().__init__(library=library(), plotly=self._needs(), height=height, twin=uuid.uuid4().hex)
+        self.on_msg(self._received)
+
+    def _needs(self) -> str:
+        return ""
+
+    def _tree(self, picture: Picture, text: str) -> dict[str, Json]:
+        if not isinstance(picture, self.accepts):
+            raise ViewError(f"{type(self).__name__} draws a {self.accepts.__name__}", given=type(picture).__name__)
+        return {**tree_of(picture), "text": text_of(text or picture.caption)}
+
+    def show(self, picture: Picture, text: str = "") -> None:
+        """Show `picture` from now on; from any thread, as often as you like: the latest wins.
+
+        Raises:
+            ViewError: a picture of the wrong kind, or one that contradicts itself.
+        """
+        tree = self._tree(picture, text)
+        with self._guard:
+            self._wanted = tree
+        self._pacer.request(self)
+
+    # --- what the pacer asks ---
+
+    @property
+    def ahead(self) -> int:
+        """Messages sent and not yet acknowledged by a browser."""
+        return self._number - self._acked
+
+    def send_now(self) -> int:
+        """Send what changed since the last time; called by the pacer. Returns the bytes sent."""
+        with self._guard:
+            if self.comm is None:
+                return 0
+            whole, self._whole = self._whole, False
+            ops = diff(self._sent, self._wanted)
+            if not (ops or whole):
+                return 0
+            body = _json(self._wanted if whole else ops)
+            self._sent = self._wanted
+            self._number += 1
+            self.send({"seq": self._number, "whole": whole}, buffers=[body])
+            return len(body)
+
+    # --- what the browser says ---
+
+    def get_state(self, key: str | Iterable[str] | None = None, drop_defaults: bool = False) -> dict[str, Any]:
+        """The traits, with the picture as it is now: a reloaded page asks this."""
+        with self._guard:
+            state: dict[str, Any] = super().get_state(key, drop_defaults)
+            if "picture" in state:
+                state["picture"] = _json(self._sent).decode()
+            if "seq" in state:
+                state["seq"] = self._number
+            return state
+
+    def _received(self, _widget: object, content: object, _buffers: object) -> None:
+        """A message of the page; what is not understood is left alone, since a page may be of another version."""
+        if not isinstance(content, dict):
+            return
+        if isinstance(content.get("ack"), int):
+            self._acked = max(self._acked, min(content["ack"], self._number))
+            self._pacer.acknowledged()
+        if "resync" in content:
+            self._whole = True
+            self._pacer.request(self)
+        if isinstance(content.get("select"), str):
+            self._selected(content["select"])
+        point = content.get("point")
+        if isinstance(point, list) and len(point) == 2 and all(isinstance(i, int) for i in point):
+            for pointed in tuple(self._on_point):
+                pointed(point[0], point[1])
+
+    def _selected(self, key: str) -> None:
+        with self._guard:
+            known = key in self._sent.get("nodes", ()) or key in self._wanted.get("nodes", ())
+        if known:
+            for callback in tuple(self._on_select):
+                callback(key[1:])
+
+    def close(self) -> None:
+        """End the widget and its layout (ipywidgets would leave that behind)."""
+        layout, self._on_select, self._on_point = self.layout, [], []
+        super().close()
+        if layout is not None:
+            layout.close()
+
+    def dispose(self) -> None:
+        """Same as `close`: the picture goes, in the page and in the kernel."""
+        self.close()
+
+
+class SceneHost(Host):
+    """A live Scene.
+
+    Example:
+        >>> from widgets.scene import Node
+        >>> host = SceneHost(Scene((Node("a", 0, 0, 40, 20, "x"),), caption="one node"))
+        >>> host.show(Scene((Node("a", 9, 0, 40, 20, "x"),)))
+        >>> host.dispose()
+    """
+
+    accepts = Scene
+
+    def on_select(self, callback: SelectCallback) -> None:
+        """Call `callback(node_id)` when a node is clicked, or chosen with Enter."""
+        self._on_select.append(callback)
+
+
+class ChartHost(Host):
+    """A live Chart; plotly.js is sent once per kernel, with the first of them."""
+
+    accepts = Chart
+
+    def _needs(self) -> str:
+        return plotly_library()
+
+    def on_point(self, callback: PointCallback) -> None:
+        """Call `callback(trace, point)` when a point is clicked, or chosen with Enter."""
+        self._on_point.append(callback)
+
+
+def _json(value: Json) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8", "replace")

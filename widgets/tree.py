@@ -1,0 +1,166 @@
+"""A picture as a JSON tree: what `scene.js` and `chart.js` read, checked and free of what JSON cannot say.
+
+Node and edge ids are keys with "#" in front, so that no learner's name ("12", "__proto__") has a meaning in JavaScript.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from lab.errors import ViewError
+from widgets.chart import Chart
+from widgets.patch import FORBIDDEN, Json
+from widgets.scene import Edge, Node, Scene
+
+Picture = Scene | Chart
+
+MOST_CHARACTERS = 20_000
+"""Longer texts are cut, with a note: no label needs more, and a 100 MB name must not reach the browser."""
+
+
+def text_of(text: str) -> str:
+    """Text that JSON, HTML and SVG can all hold: no control characters, no lone surrogates, at most MOST_CHARACTERS.
+
+    Example:
+        >>> text_of("a" + chr(0) + "b")
+        'a\N{REPLACEMENT CHARACTER}b'
+    """
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[:MOST_CHARACTERS]}… ({len(text)} characters)"
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("\N{REPLACEMENT CHARACTER}" if _bad(c) else c for c in text)
+
+
+def _bad(c: str) -> bool:
+    code = ord(c)
+    return (
+        (code < 32 and c not in "\t\n\r") or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFFFE, 0xFFFF)
+    )
+
+
+def tree_of(picture: Picture) -> dict[str, Json]:
+    """The picture as a tree of plain JSON values.
+
+    Raises:
+        ViewError: ids that are not unique, an edge or token that names something that is not there.
+
+    Example:
+        >>> tree_of(Scene((Node("a", 0, 0, 40, 20, "x"),)))["nodes"]["#a"]
+        {'x': 0.0, 'y': 0.0, 'w': 40.0, 'h': 20.0, 'label': 'x', 'kind': 'op'}
+    """
+    return _scene(picture) if isinstance(picture, Scene) else _chart(picture)
+
+
+def _scene(scene: Scene) -> dict[str, Json]:
+    nodes = {f"#{node.id}": _node(node) for node in scene.nodes}
+    edges = {f"#{edge.id}": _edge(edge) for edge in scene.edges}
+    _check_unique(scene.nodes, nodes, "node")
+    _check_unique(scene.edges, edges, "edge")
+    for edge in scene.edges:
+        for end in (edge.source, edge.target):
+            if f"#{end}" not in nodes:
+                raise ViewError(
+                    "an edge names a node that the scene does not have", given=f"edge {edge.id!r}, node {end!r}"
+                )
+    for token in scene.tokens:
+        if f"#{token.edge}" not in edges:
+            raise ViewError("a token names an edge that the scene does not have", given=repr(token.edge))
+    return {
+        "type": "scene",
+        "title": text_of(scene.title),
+        "caption": text_of(scene.caption),
+        "palette": scene.palette,
+        **({"extent": [_pixel(v) for v in scene.extent]} if any(scene.extent) else {}),
+        "selected": f"#{scene.selected}" if scene.selected else "",
+        "legend": [[mark, text_of(words)] for mark, words in scene.legend],
+        "nodes": nodes,
+        "edges": edges,
+        "tokens": [
+            {
+                "edge": f"#{t.edge}",
+                "delay": t.delay,
+                "duration": t.duration,
+                "backward": t.backward,
+                "label": text_of(t.label),
+            }
+            for t in scene.tokens
+        ],
+    }
+
+
+def _check_unique(items: Sequence[Node] | Sequence[Edge], found: Mapping[str, object], what: str) -> None:
+    if len(found) != len(items):
+        ids = [item.id for item in items]
+        twice = next(name for name in ids if ids.count(name) > 1)
+        raise ViewError(
+            f"two {what}s of a scene have the same id", given=repr(twice), hint="ids are unique within a scene"
+        )
+
+
+def _node(node: Node) -> dict[str, Json]:
+    box = {"x": _pixel(node.x), "y": _pixel(node.y), "w": _pixel(node.width), "h": _pixel(node.height)}
+    texts = _present(label=node.label, sublabel=node.sublabel, gradient=node.gradient, aria=node.aria)
+    tone: dict[str, Json] = {} if node.tone is None or math.isnan(node.tone) else {"tone": round(float(node.tone), 3)}
+    state = {} if node.state == "idle" else {"state": node.state}
+    return {**box, **texts, "kind": node.kind, **state, **tone}
+
+
+def _edge(edge: Edge) -> dict[str, Json]:
+    bends = {"bends": [[_pixel(x), _pixel(y)] for x, y in edge.bends]} if edge.bends else {}
+    state = {} if edge.state == "idle" else {"state": edge.state}
+    width = {} if edge.width == 1.5 else {"width": round(float(edge.width), 2)}
+    return {"s": f"#{edge.source}", "t": f"#{edge.target}", **bends, **_present(label=edge.label), **state, **width}
+
+
+def _present(**texts: str) -> dict[str, str]:
+    return {name: text_of(text) for name, text in texts.items() if text}
+
+
+def _pixel(value: float) -> float:
+    return round(float(value), 1) if math.isfinite(value) else 0.0
+
+
+def _chart(chart: Chart) -> dict[str, Json]:
+    figure = chart.figure.to_dict()
+    layout = {key: value for key, value in figure["layout"].items() if key != "template"}
+    return {
+        "type": "chart",
+        "title": text_of(chart.title),
+        "caption": text_of(chart.caption),
+        "data": plain(figure["data"]),
+        "layout": plain(layout),
+    }
+
+
+def plain(value: Any) -> Json:
+    """Any value of a figure as strict JSON: tuples and arrays become lists, nan and infinities null (drawn as gaps).
+
+    Example:
+        >>> plain({"y": (1.0, float("nan"))})
+        {'y': [1.0, None]}
+    """
+    if isinstance(value, str):
+        return text_of(value)
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return (
+            _packed(value)
+            if "bdata" in value
+            else {str(k): plain(v) for k, v in value.items() if str(k) not in FORBIDDEN}
+        )
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, Iterable):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def _packed(array: Mapping[str, Json]) -> dict[str, Json]:
+    """Plotly's packed array as it is: its base64 text may be longer than any label."""
+    return {key: array[key] for key in ("dtype", "bdata", "shape") if key in array}

@@ -1,0 +1,237 @@
+"""A picture as SVG text: what GitHub, nbviewer, an exported page without JavaScript and a closed notebook show.
+
+The card paints its own light background, so it reads on white and on dark pages, and carries title and description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from widgets.chart import Chart
+from widgets.geometry import corner_radius, edge_shape, lanes, number
+from widgets.measure import LINE_HEIGHTS, clip, text_width
+from widgets.scene import Edge, Node, Scene
+from widgets.theme import COLOURS, MARKS, ink_on, tone_colour
+from widgets.tree import Picture, text_of, tree_of
+
+INK: Mapping[str, str] = COLOURS["light"]
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+MARGIN = 24.0
+
+
+def svg_of(picture: Picture) -> str:
+    """The picture as one `<svg>` element.
+
+    Raises:
+        ViewError: a scene that contradicts itself.
+
+    Example:
+        >>> svg_of(Scene((Node("a", 0, 0, 64, 36, "x < y"),), title="t")).count("x &lt; y")
+        2
+    """
+    if isinstance(picture, Chart):
+        from widgets.twin_chart import svg_of_chart
+
+        return svg_of_chart(picture)
+    tree_of(picture)  # says what is wrong with it
+    return _scene(picture)
+
+
+def tag(name: str, text: str = "", /, **attributes: object) -> str:
+    """One element; attribute names with `_` for `-`; None leaves an attribute out.
+
+    Example:
+        >>> tag("rect", x=1.0, stroke_width=2)
+        '<rect x="1" stroke-width="2"/>'
+    """
+    parts = [f' {key.replace("_", "-")}="{_value(value)}"' for key, value in attributes.items() if value is not None]
+    return f"<{name}{''.join(parts)}>{text}</{name}>" if text else f"<{name}{''.join(parts)}/>"
+
+
+def _value(value: object) -> str:
+    return number(value) if isinstance(value, float) else escape(text_of(str(value)))
+
+
+def words(text: str) -> str:
+    """Text for the inside of an element: escaped, without what XML forbids."""
+    return escape(text_of(text), quote=False)
+
+
+def label(text: str, x: float, y: float, size: float = 12, **attributes: object) -> str:
+    """One line of text around or from (x, y)."""
+    return tag("text", words(text), x=x, y=y, font_size=size, **{"fill": INK["text"], **attributes})
+
+
+def card(body: str, width: float, height: float, picture: Picture) -> str:
+    """The drawing on its background, with title, description and the caption below."""
+    lines = _wrapped(picture.caption, width - 2 * MARGIN, 13.0)
+    full = height + (len(lines) * 19 + 10 if lines else 0)
+    caption = "".join(label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines))
+    title = picture.title or picture.caption or "picture"
+    head = tag("title", words(title)) + (tag("desc", words(picture.caption)) if picture.caption else "")
+    ground = tag("rect", width=width, height=full, rx=6, fill=INK["surface"])
+    return tag(
+        "svg",
+        head + ground + body + caption,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(full)}",
+        width=width,
+        height=full,
+        role="img",
+        aria_label=text_of(title)[:300],
+        font_family=FONT,
+        style="max-width:100%;height:auto",
+    )
+
+
+def _wrapped(text: str, width: float, size: float) -> list[str]:
+    lines = [""]
+    for word in text_of(text)[:600].split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return [clip(line, width, size) for line in lines if line]
+
+
+# --- scenes ---
+
+
+def _scene(scene: Scene) -> str:
+    if not scene.nodes:
+        return card(label("nothing yet", 120, 44, 13, fill=INK["muted"], text_anchor="middle"), 240, 72, scene)
+    nodes = {node.id: node for node in scene.nodes}
+    offsets = lanes(scene.edges)
+    places = [p for edge in scene.edges for p in edge.bends] + ([(0.0, 0.0), scene.extent] if any(scene.extent) else [])
+    left = min(*(n.x - n.width / 2 for n in scene.nodes), *(x for x, _ in places), 1e9)
+    right = max(*(n.x + n.width / 2 for n in scene.nodes), *(x for x, _ in places), -1e9)
+    top = min(*(n.y - n.height / 2 for n in scene.nodes), *(y for _, y in places), 1e9)
+    bottom = max(*(n.y + n.height / 2 for n in scene.nodes), *(y for _, y in places), -1e9)
+    width, height = max(240.0, right - left + 2 * MARGIN + 12), bottom - top + 2 * MARGIN
+    shapes = [(edge, edge_shape(edge, nodes, offsets.get(edge.id, 0.0))) for edge in scene.edges]
+    body = "".join(_line(edge, shape.line, shape.head) for edge, shape in shapes)
+    body += "".join(_node(node, scene) for node in scene.nodes)
+    body += "".join(_edge_label(edge, *shape.middle) for edge, shape in shapes if edge.label)
+    shift_x, shift_y = (width - (right - left)) / 2 - left, MARGIN - top
+    return card(tag("g", body, transform=f"translate({number(shift_x)} {number(shift_y)})"), width, height, scene)
+
+
+def _edge_colour(edge: Edge) -> str:
+    return INK[edge.state if edge.state in ("forward", "backward", "done") else "line"]
+
+
+def _line(edge: Edge, line: str, head: str) -> str:
+    colour, lively = _edge_colour(edge), edge.state in ("forward", "backward")
+    dash = {"backward": "8 5", "none": "0.5 5"}.get(edge.state)
+    path = tag(
+        "path",
+        d=line,
+        fill="none",
+        stroke=colour,
+        stroke_width=edge.width + 0.75 * lively,
+        stroke_dasharray=dash,
+        stroke_linecap="butt" if edge.state == "backward" else "round",
+    )
+    return path + ("" if edge.state == "none" else tag("path", d=head, fill=colour))
+
+
+def _edge_label(edge: Edge, x: float, y: float) -> str:
+    text = clip(edge.label, 180, 12)
+    across = text_width(text, 12) + 10
+    colour = _edge_colour(edge) if edge.state in ("forward", "backward") else INK["muted"]
+    ground = tag("rect", x=x - across / 2, y=y - 9, width=across, height=18, rx=6, fill=INK["surface"])
+    return ground + label(text, x, y, 12, fill=colour, text_anchor="middle", dy="0.35em", font_weight=500)
+
+
+def _outline(node: Node) -> dict[str, Any]:
+    colour = {"new": "forward", "active": "forward", "done": "done", "trouble": "trouble"}.get(node.state, "line")
+    width = {"active": 2.75, "trouble": 2.75, "done": 1.5}.get(node.state, 1.25)
+    return {
+        "stroke": INK[colour],
+        "stroke_width": width,
+        "stroke_dasharray": "5 4" if node.state == "waiting" else None,
+    }
+
+
+def _node(node: Node, scene: Scene) -> str:
+    w, h = node.width, node.height
+    r = min(corner_radius(node.kind, h), w / 2, h / 2)
+
+    def box(grow: float, dx: float = 0.0, **look: object) -> str:
+        rx, ry = (w / 2 + grow, h / 2 + grow) if node.kind == "rank" else (r + grow, None)
+        return tag(
+            "rect",
+            x=-w / 2 - grow + dx,
+            y=-h / 2 - grow - dx,
+            width=w + 2 * grow,
+            height=h + 2 * grow,
+            rx=rx,
+            ry=ry,
+            **look,
+        )
+
+    toned = node.tone is not None and node.tone == node.tone
+    fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(node.kind, INK["op"])
+    look = {"fill": fill, **_outline(node)}
+    parts = [
+        tag("title", words(node.aria or ", ".join(filter(None, (node.label, node.sublabel, node.gradient))))) or ""
+    ]
+    if node.id == scene.selected:
+        parts.append(box(5, fill="none", stroke=INK["accent"], stroke_width=2.25))
+    if node.kind == "group":
+        parts += [box(0, dx, **look) for dx in (8.0, 4.0)]
+    parts.append(box(0, **look))
+    if node.kind == "output":
+        parts.append(box(-3.5, fill="none", stroke=INK["line"], stroke_width=1))
+    parts.append(
+        _texts(node, ink_on(fill) if toned else None, w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2)
+    )
+    if node.state in MARKS:
+        parts.append(_badge(node))
+    return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})")
+
+
+def _texts(node: Node, ink: str | None, room: float) -> str:
+    looks = ((14.0, True, "text"), (12.0, False, "muted"), (12.0, True, "backward"))
+    lines = [
+        (text, *look, high)
+        for text, look, high in zip((node.label, node.sublabel, node.gradient), looks, LINE_HEIGHTS, strict=True)
+        if text
+    ]
+    y, parts = -sum(line[-1] for line in lines) / 2, []
+    for text, size, bold, colour, high in lines:
+        parts.append(
+            label(
+                clip(text, room, size, bold=bold),
+                0,
+                y + high / 2,
+                size,
+                fill=ink or INK[colour],
+                text_anchor="middle",
+                dy="0.35em",
+                font_weight=600 if bold else None,
+            )
+        )
+        y += high
+    return "".join(parts)
+
+
+def _badge(node: Node) -> str:
+    w, h = node.width, node.height
+    x, y = (w * 0.36, -h * 0.36) if node.kind == "rank" else (w / 2 - 3, -h / 2 + 2)
+    colour = INK[{"new": "forward", "active": "forward", "trouble": "trouble"}.get(node.state, "done")]
+    full = node.state in ("active", "trouble")
+    disc = tag("circle", r=7.5, fill=colour if full else INK["surface"], stroke=colour, stroke_width=1.25)
+    mark = tag(
+        "path",
+        d=MARKS[node.state],
+        fill=INK["surface"] if node.state == "active" else "none",
+        stroke=INK["surface"] if full else colour,
+        stroke_width=1.75,
+        stroke_linecap="round",
+        stroke_linejoin="round",
+    )
+    return tag("g", disc + mark, transform=f"translate({number(x)} {number(y)})")

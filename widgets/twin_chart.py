@@ -1,0 +1,334 @@
+"""A chart as SVG text, drawn plainly: lines, markers, bars, histograms and heat maps, with axes and ticks.
+
+Own small writer, because plotly's needs a browser. What it cannot draw it names, so that nothing is missing silently.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64decode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from widgets.chart import Chart
+from widgets.geometry import number
+from widgets.measure import clip, text_width
+from widgets.patch import Json
+from widgets.theme import COLORWAY, short, tone_colour
+from widgets.tree import tree_of
+from widgets.twin import INK, card, label, tag
+
+WIDTH, HEIGHT = 640.0, 320.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 34.0, 48.0
+DASHES = {"dash": "8 5", "dot": "2 4", "dashdot": "8 4 2 4", "longdash": "14 6", "longdashdot": "14 5 2 5"}
+MOST_POINTS = 4000
+"""A line with more points is thinned: a screen has fewer columns."""
+
+
+def values(array: Json) -> list[Any]:
+    """A column of a trace as a list: packed arrays are unpacked, anything missing is empty.
+
+    Example:
+        >>> values({"dtype": "f8", "bdata": "AAAAAAAA8D8="})
+        [1.0]
+    """
+    if isinstance(array, dict) and "bdata" in array:
+        flat = np.frombuffer(b64decode(array["bdata"]), dtype=array["dtype"])
+        shape = [int(n) for n in str(array.get("shape", flat.size)).split(",")]
+        unpacked: list[Any] = flat.reshape(shape).tolist()
+        return unpacked
+    return list(array) if isinstance(array, list) else []
+
+
+@dataclass
+class Axis:
+    """One axis of one panel: what it spans, in numbers; categories are numbered from 0."""
+
+    kind: str
+    start: float
+    stop: float
+    title: str = ""
+    categories: dict[str, int] = field(default_factory=dict)
+    low: float = 0.0
+    high: float = 1.0
+
+    def at(self, value: Any) -> float:
+        """Pixel of a value, nan if it has no place (a gap)."""
+        place = self.number(value)
+        return self.start + (place - self.low) / ((self.high - self.low) or 1.0) * (self.stop - self.start)
+
+    def number(self, value: Any) -> float:
+        """The value as a number of this axis."""
+        if self.kind == "category":
+            return float(self.categories.setdefault(str(value), len(self.categories)))
+        try:
+            real = float(value)
+        except (TypeError, ValueError):
+            return math.nan
+        if self.kind == "log":
+            return math.log10(real) if real > 0 else math.nan
+        return real if math.isfinite(real) else math.nan
+
+    def span(self, found: Sequence[float], wanted: Json, pad: float) -> None:
+        """Set the range: what the figure asks for, else what is there and a little room."""
+        finite = [v for v in found if math.isfinite(v)]
+        low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
+        room = (high - low) * pad if high > low else max(abs(high), 1.0) * 0.5
+        self.low, self.high = low - room, high + room
+        if isinstance(wanted, list) and len(wanted) == 2 and all(isinstance(v, (int, float)) for v in wanted):
+            self.low, self.high = float(wanted[0]), float(wanted[1])
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """About five places with their texts."""
+        if self.kind == "category":
+            names = list(self.categories)
+            return [(self.at(name), name) for name in names[:: max(1, len(names) // 12)]]
+        scale = (self.stop - self.start) / ((self.high - self.low) or 1.0)
+        step = nice((self.high - self.low) / 5)
+        if self.kind == "log":
+            step = max(1.0, step)
+        first = math.ceil(min(self.low, self.high) / step - 1e-9)
+        marks = [(first + i) * step for i in range(12) if (first + i) * step <= max(self.low, self.high) + step * 1e-9]
+        text = (lambda v: short(10.0**v)) if self.kind == "log" else plain_number
+        return [(self.start + (v - self.low) * scale, text(v)) for v in marks]
+
+
+def nice(step: float) -> float:
+    """The next of 1, 2, 5 times a power of ten.
+
+    Example:
+        >>> nice(0.7), nice(30.0)
+        (1.0, 50.0)
+    """
+    step = abs(step) or 1.0
+    power: float = 10.0 ** math.floor(math.log10(step))
+    return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= step * 0.999)
+
+
+def plain_number(value: float) -> str:
+    """A tick's text: whole numbers without a point.
+
+    Example:
+        >>> plain_number(20.0), plain_number(0.30000000000000004)
+        ('20', '0.3')
+    """
+    value = round(value, 10)
+    return short(int(value)) if value == int(value) and abs(value) < 1e6 else short(value)
+
+
+def svg_of_chart(chart: Chart) -> str:
+    """The chart as one `<svg>` element."""
+    tree = tree_of(chart)
+    data, layout = tree["data"], tree["layout"]
+    panels: dict[tuple[str, str], list[tuple[dict[str, Any], str]]] = {}
+    for i, trace in enumerate(data):
+        if trace.get("visible") in (False, "legendonly"):
+            continue
+        colour = _own_colour(trace) or COLORWAY["light"][i % len(COLORWAY["light"])]
+        panels.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append((trace, colour))
+    body = "".join(_panel(traces, layout, *axes) for axes, traces in panels.items())
+    if not panels:
+        body = label("nothing yet", WIDTH / 2, HEIGHT / 2, 13, fill=INK["muted"], text_anchor="middle")
+    shown = [pair for traces in panels.values() for pair in traces]
+    return card(body + _legend(shown), WIDTH, HEIGHT, chart)
+
+
+def _own_colour(trace: dict[str, Any]) -> str | None:
+    for name in ("line", "marker"):
+        colour = (trace.get(name) or {}).get("color")
+        if isinstance(colour, str):
+            return colour
+    return None
+
+
+def _legend(traces: Sequence[tuple[dict[str, Any], str]]) -> str:
+    named = [(t, c) for t, c in traces if t.get("name") and t.get("showlegend") is not False]
+    if len(named) < 2:
+        return ""
+    x, parts = LEFT, []
+    for trace, colour in named:
+        dash = DASHES.get((trace.get("line") or {}).get("dash", ""))
+        name = clip(trace["name"], 150, 12)
+        wide = 46 + text_width(name, 12)
+        if x + wide > WIDTH:
+            break
+        parts.append(
+            tag("path", d=f"M{number(x)} 16H{number(x + 22)}", stroke=colour, stroke_width=2, stroke_dasharray=dash)
+        )
+        parts.append(label(name, x + 28, 16, 12, dy="0.35em"))
+        x += wide
+    return "".join(parts)
+
+
+def _axis(layout: dict[str, Any], name: str, columns: Sequence[list[Any]], room: tuple[float, float]) -> Axis:
+    look = layout.get(f"{name[0]}axis{name[1:]}") or {}
+    low, high = look.get("domain") or (0.0, 1.0)
+    start, stop = room[0] + low * (room[1] - room[0]), room[0] + high * (room[1] - room[0])
+    kind = look.get("type", "-")
+    if kind not in ("log", "category"):
+        texts = any(isinstance(v, str) for column in columns for v in column)
+        kind = "category" if texts else "linear"
+    title = look.get("title") or {}
+    axis = Axis(kind, start, stop, title.get("text", "") if isinstance(title, dict) else str(title))
+    if look.get("autorange") == "reversed":
+        axis.start, axis.stop = stop, start
+    return axis
+
+
+def _panel(traces: Sequence[tuple[dict[str, Any], str]], layout: dict[str, Any], xname: str, yname: str) -> str:
+    drawn = [(_columns(trace), trace, colour) for trace, colour in traces]
+    x = _axis(layout, xname, [columns[0] for columns, _, _ in drawn], (LEFT, WIDTH - RIGHT))
+    y = _axis(layout, yname, [columns[1] for columns, _, _ in drawn], (HEIGHT - BOTTOM, TOP))
+    boxed = any(trace.get("type") in ("bar", "histogram", "heatmap") for trace, _ in traces)
+    xs = [x.number(v) for columns, _, _ in drawn for v in columns[0]]
+    ys = [y.number(v) for columns, _, _ in drawn for v in columns[1]]
+    upright = [t.get("orientation") != "h" for _, t, _ in drawn if t.get("type") in ("bar", "histogram")]
+    if upright:  # bars stand on zero
+        (ys if upright[0] else xs).append(0.0)
+    x.span(_edges(xs) if boxed else xs, (layout.get(f"xaxis{xname[1:]}") or {}).get("range"), 0.02)
+    y.span(_edges(ys) if any(t.get("type") == "heatmap" for t, _ in traces) else ys,
+           (layout.get(f"yaxis{yname[1:]}") or {}).get("range"), 0.0 if upright and upright[0] else 0.05)  # fmt: skip
+    if upright and upright[0] and y.high > 0:
+        y.high *= 1.05
+    marks = "".join(_trace(columns, trace, colour, x, y) for columns, trace, colour in drawn)
+    return _frame(x, y) + marks
+
+
+def _edges(places: list[float]) -> list[float]:
+    """Boxes reach half a step beyond their centres."""
+    known = sorted({p for p in places if math.isfinite(p)})
+    half = min((b - a for a, b in pairwise(known)), default=1.0) / 2
+    return [known[0] - half, known[-1] + half] if known else []
+
+
+def _frame(x: Axis, y: Axis) -> str:
+    parts = []
+    bottom, left = max(y.start, y.stop), min(x.start, x.stop)
+    for place, text in x.ticks():
+        parts.append(tag("path", d=f"M{number(place)} {number(bottom)}v4", stroke=INK["line"]))
+        room = abs(x.stop - x.start) / max(1, len(x.ticks())) + 8
+        parts.append(label(clip(text, room, 11), place, bottom + 17, 11, fill=INK["muted"], text_anchor="middle"))
+    for place, text in y.ticks():
+        parts.append(
+            tag("path", d=f"M{number(left)} {number(place)}H{number(max(x.start, x.stop))}", stroke=INK["grid"])
+        )
+        parts.append(label(clip(text, 44, 11), left - 7, place, 11, fill=INK["muted"], text_anchor="end", dy="0.35em"))
+    frame = f"M{number(left)} {number(min(y.start, y.stop))}V{number(bottom)}H{number(max(x.start, x.stop))}"
+    parts.append(tag("path", d=frame, fill="none", stroke=INK["line"]))
+    middle_x, middle_y = (x.start + x.stop) / 2, (y.start + y.stop) / 2
+    if x.title:
+        parts.append(label(clip(x.title, 240, 12), middle_x, bottom + 38, 12, text_anchor="middle"))
+    if y.title:
+        turn = f"rotate(-90 {number(left - 48)} {number(middle_y)})"
+        parts.append(label(clip(y.title, 220, 12), left - 48, middle_y, 12, text_anchor="middle", transform=turn))
+    return "".join(parts)
+
+
+def _columns(trace: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """X and y of a trace; those of a histogram are its bins' centres and counts."""
+    kind = trace.get("type", "scatter")
+    x, y = values(trace.get("x")), values(trace.get("y"))
+    if kind == "histogram":
+        return _bins(trace, x or y)
+    if kind == "heatmap":
+        z = values(trace.get("z"))
+        return x or list(range(max(map(len, z), default=0))), y or list(range(len(z)))
+    if kind == "bar" and trace.get("orientation") == "h":
+        return x, y or list(range(len(x)))
+    return x or list(range(len(y))), y
+
+
+def _bins(trace: dict[str, Any], sample: list[Any]) -> tuple[list[Any], list[Any]]:
+    numbers = np.array([v for v in sample if isinstance(v, (int, float)) and math.isfinite(v)], dtype=float)
+    if not numbers.size:
+        return [], []
+    bins = trace.get("xbins") or {}
+    if all(isinstance(bins.get(k), (int, float)) for k in ("start", "end", "size")) and bins["size"] > 0:
+        n = min(1000, max(1, round((bins["end"] - bins["start"]) / bins["size"])))
+        counts, limits = np.histogram(numbers, n, (bins["start"], bins["end"]))
+    else:
+        counts, limits = np.histogram(numbers, int(trace.get("nbinsx") or 24))
+    return ((limits[1:] + limits[:-1]) / 2).tolist(), counts.tolist()
+
+
+def _trace(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour: str, x: Axis, y: Axis) -> str:
+    kind = trace.get("type", "scatter")
+    draw: Callable[..., str] | None = {
+        "scatter": _scatter, "scattergl": _scatter, "bar": _bars, "histogram": _bars, "heatmap": _heat,
+    }.get(kind)  # fmt: skip
+    if draw is None:
+        return label(f"(a trace of kind {kind} is only drawn live)", LEFT + 8, TOP + 14, 12, fill=INK["muted"])
+    return draw(columns, trace, colour, x, y)
+
+
+def _scatter(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour: str, x: Axis, y: Axis) -> str:
+    every = max(1, len(columns[1]) // MOST_POINTS)
+    places = [(x.at(a), y.at(b)) for a, b in zip(columns[0][::every], columns[1][::every], strict=False)]
+    mode, parts = trace.get("mode") or ("lines" if len(places) > 20 else "lines+markers"), []
+    if "lines" in mode:
+        path, gap = "", True
+        for a, b in places:
+            if math.isnan(a) or math.isnan(b):
+                gap = True
+                continue
+            path += f"{'M' if gap else 'L'}{number(a)} {number(b)}"
+            gap = False
+        look = trace.get("line") or {}
+        width, dash = float(look.get("width", 2)), DASHES.get(look.get("dash", ""))
+        parts.append(tag("path", d=path, fill="none", stroke=colour, stroke_width=width, stroke_dasharray=dash,
+                         stroke_linejoin="round"))  # fmt: skip
+    if "markers" in mode:
+        parts += [
+            tag("circle", cx=a, cy=b, r=3, fill=colour) for a, b in places if not (math.isnan(a) or math.isnan(b))
+        ]
+    return "".join(parts)
+
+
+def _bars(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour: str, x: Axis, y: Axis) -> str:
+    flat = trace.get("type") == "bar" and trace.get("orientation") == "h"
+    along, across = (y, x) if flat else (x, y)
+    keys, sizes = (columns[1], columns[0]) if flat else columns
+    bases = values(trace.get("base")) or [0.0] * len(keys)
+    known = sorted({along.number(k) for k in keys if not math.isnan(along.number(k))})
+    step = min((b - a for a, b in pairwise(known)), default=1.0)
+    pixels = abs(along.stop - along.start) / ((along.high - along.low) or 1.0)
+    thick = max(1.0, step * pixels * (0.98 if trace.get("type") == "histogram" else 0.8))
+    floor = across.start if across.kind == "log" else across.at(0.0)
+    parts = []
+    for key, size, base in zip(keys, sizes, bases, strict=False):
+        place = along.at(key)
+        end = across.at(size + base if isinstance(size, (int, float)) and isinstance(base, (int, float)) else size)
+        begin = across.at(base) if base else floor
+        if math.isnan(place) or math.isnan(end):
+            continue
+        low, length = min(begin, end), abs(end - begin)
+        shape = (low, place - thick / 2, length, thick) if flat else (place - thick / 2, low, thick, length)
+        parts.append(tag("rect", x=shape[0], y=shape[1], width=shape[2], height=shape[3], fill=colour))
+    return "".join(parts)
+
+
+def _heat(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], _colour: str, x: Axis, y: Axis) -> str:
+    rows = values(trace.get("z"))
+    numbers = [v for row in rows for v in row if isinstance(v, (int, float)) and math.isfinite(v)]
+    if not numbers:
+        return ""
+    signed = trace.get("zmid") is not None
+    low, high = trace.get("zmin", min(numbers)), trace.get("zmax", max(numbers))
+    reach = max(abs(low - (trace.get("zmid") or 0)), abs(high - (trace.get("zmid") or 0))) or 1.0
+    wide = abs(x.at(columns[0][-1]) - x.at(columns[0][0])) / max(1, len(columns[0]) - 1) or abs(x.stop - x.start)
+    tall = abs(y.at(columns[1][-1]) - y.at(columns[1][0])) / max(1, len(columns[1]) - 1) or abs(y.stop - y.start)
+    parts = []
+    for key, row in zip(columns[1], rows, strict=False):
+        for name, value in zip(columns[0], row, strict=False):
+            if not isinstance(value, (int, float)) or not math.isfinite(value):
+                continue
+            tone = (value - (trace.get("zmid") or 0)) / reach if signed else (value - low) / ((high - low) or 1.0)
+            parts.append(tag(
+                "rect", x=x.at(name) - wide / 2, y=y.at(key) - tall / 2, width=wide + 0.3, height=tall + 0.3,
+                fill=tone_colour(tone, "diverging" if signed else "sequential"),
+            ))  # fmt: skip
+    return "".join(parts)
