@@ -63,7 +63,7 @@ def said(notebook: nbformat.NotebookNode) -> str:
 def test_a_lesson_runs_from_clean_without_answers_and_says_not_yet(path, clean):
     done = run(lesson(path), clean)
     text = said(done)
-    assert "not yet: first say what you expect" in text
+    assert "Not yet: first say what you expect." in text
     assert text.count(": not yet. ") == len(exercises_of(done))
     assert ": right in " not in text
     outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]

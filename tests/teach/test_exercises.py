@@ -200,9 +200,10 @@ HARM = {
 
 @pytest.mark.parametrize("body", HARM)
 def test_whatever_a_function_does_is_answered_by_name_within_its_time(body):
+    timeout = 1.0 if "end" in HARM[body].split() else SLACK
     started = time.monotonic()
-    feedback = check("multiply_rule", multiply(body), timeout=1.0)
-    assert time.monotonic() - started < 1.0 + SLACK
+    feedback = check("multiply_rule", multiply(body), timeout=timeout)
+    assert time.monotonic() - started < timeout + SLACK
     assert not feedback.passed
     assert HARM[body] in feedback.text
     assert check("multiply_rule", SOLUTIONS["multiply_rule"]).passed
