@@ -1,3 +1,99 @@
-"""A laboratory for seeing how deep-learning frameworks work inside."""
+"""A laboratory for seeing how deep-learning frameworks work inside.
+
+The names below are loaded when they are first used (PEP 562), so that `import lab` costs little more than NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import Any
 
 __version__ = "0.1.0"
+
+logging.getLogger("lab").addHandler(logging.NullHandler())
+
+_ROOMS: dict[str, str] = {
+    "lab.autograd": "Tensor anomaly_mode concatenate no_grad stack tensor",
+    "lab.config": "settings",
+    "lab.errors": "LabError",
+    "lab.events": "Recording listen record",
+    "lab.graph": "Graph make_graph",
+    "lab.ops": "PRIMITIVES random_key",
+    "lab.training": "evaluate fit last_run runs",
+    "lab.transforms": "grad jit jvp value_and_grad vjp vmap",
+}
+_OPS = [
+    "absolute",
+    "add",
+    "all_reduce",
+    "broadcast_to",
+    "cast",
+    "cos",
+    "cosh",
+    "cross_entropy",
+    "divide",
+    "equal",
+    "exp",
+    "expand_dims",
+    "expm1",
+    "floor",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log_softmax",
+    "logsumexp",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "one_hot",
+    "power",
+    "random_uniform",
+    "relu",
+    "reshape",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softmax",
+    "sqrt",
+    "square",
+    "stop_gradient",
+    "subtract",
+    "sum",
+    "tanh",
+    "transpose",
+    "where",
+]
+_MODULES = ("autograd", "data", "events", "graph", "kernels", "nn", "ops", "optim", "teach", "training", "transforms")
+
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"lab.{name}")
+    if name == "last_run":  # changes with every run, so it is never kept here
+        return importlib.import_module("lab.training").last_run()
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _OPS:
+        importlib.import_module("lab.autograd")
+        value = importlib.import_module("lab.ops").PRIMITIVES[name].apply
+    else:
+        raise AttributeError(f"module 'lab' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_OPS, *_MODULES} - {"Any", "annotations", "importlib", "logging"})

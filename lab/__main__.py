@@ -41,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LabError as error:
         print(error, file=sys.stderr)
         return 1
+    except BrokenPipeError:  # `autodiff-lab doctor | head`: the reader has seen enough, and so must the interpreter
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 130
@@ -96,7 +99,7 @@ def _warm() -> int:
 
     def show(done: int, total: int, name: str) -> None:
         bar = "#" * (20 * done // max(total, 1))
-        print(f"{start}Kernels [{bar:<20}] {done}/{total} {name:<30.30}", end=end if done < total else "\n", flush=True)
+        print(f"{start}Kernels [{bar:<20}] {done}/{total} {name:<40.40}", end=end if done < total else "\n", flush=True)
 
     kernels.warm(show)
     print(f"The compiled kernels are in {kernels.cache_folder()}")

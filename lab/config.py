@@ -22,8 +22,8 @@ class State:
     """One setting of everything that code can switch for what runs inside a `with` block.
 
     Attributes:
-        frozen: tapes of this level and below do not record (-1: all record). `no_grad` stores the newest level here, so that
-            it cannot switch off a transform that starts inside it.
+        frozen: tapes of this level and below do not record (-1: all record). `no_grad` stores the newest level here, so
+            that it cannot switch off a transform that starts inside it.
         transforms: how many transforms are active; 0 lets `grad` use the ordinary tape.
         axes: names of the active `vmap(axis_name=...)` frames with their sizes, outermost first (part of the jit key).
         kinks: slope at kinks, one of KINKS; fixed in the op's parameters when it is recorded.

@@ -12,7 +12,6 @@ import platform
 import re
 import shutil
 import socket
-import stat
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ MIB = 1 << 20
 
 SETTINGS: dict[str, tuple[str, str]] = {
     "LAB_LOG": ("", "level of the messages on the terminal: debug, info, warning or error"),
+    "LAB_CACHE_DIR": ("", "folder for compiled kernels; empty is XDG_CACHE_HOME, ~/.cache, or the temporary folder"),
     "LAB_CHROMIUM": ("", "path of the browser that the browser tests drive"),
 }
 """Every environment variable the lab reads: its default and what it does."""
@@ -182,16 +182,14 @@ def kernel_cache() -> str:
     """Compiled kernels can be kept, where nobody else can put code into them."""
     from lab import kernels
 
-    folder = kernels.cache_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if hasattr(os, "geteuid"):
-        if status.st_uid != os.geteuid():
-            raise Ailment(f"{folder} belongs to somebody else", "move it away; the lab makes a new one")
-        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise Ailment(f"{folder} can be written by others", f"chmod 700 {folder}")
-    with tempfile.TemporaryFile(dir=folder):
-        return str(folder)
+    folder, wanted = kernels.cache_folder(), os.environ.get("LAB_CACHE_DIR")
+    if wanted and not folder.is_relative_to(Path(wanted).absolute()):
+        raise Ailment(f"{folder}, because {wanted} cannot be written or is open to others",
+                      f"chmod 700 {wanted}, or set LAB_CACHE_DIR to another folder of yours", serious=False)
+    if not folder.name.startswith("kernels-"):  # the stand-in of a process that found no folder to keep kernels in
+        raise Ailment("kernels are compiled anew by every process: no folder of yours can be written",
+                      "set LAB_CACHE_DIR to a folder that only you can write", serious=False)
+    return str(folder)
 
 
 @check("home folder")

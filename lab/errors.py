@@ -109,5 +109,9 @@ class ViewError(LabError, ValueError):
 
 
 # Teaching
+class PredictionError(LabError, RuntimeError):
+    """A prediction asked for out of its order: revealed before committed, or changed afterwards."""
+
+
 class ExerciseError(LabError, AssertionError):
     """An exercise that is not right yet: the first wrong thing and one hint."""

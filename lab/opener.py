@@ -6,6 +6,8 @@ What was copied is remembered by its hash, so that a lesson the user has changed
 from __future__ import annotations
 
 import hashlib
+import http
+import http.client
 import json
 import logging
 import os
@@ -18,6 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from lab.errors import ArgumentError, LabError
 
@@ -147,7 +150,7 @@ def serve(folder: Path, *, port: int = 8888, browser: bool = True) -> int:
     command = [
         sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
         f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/tree/{first.name}",
-        f"--ServerApp.open_browser={shown}", "--ServerApp.answer_yes=True", "--log-level=ERROR",
+        f"--ServerApp.open_browser={shown}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR",
         # No news and no search for updates: nothing leaves this machine.
         "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
@@ -213,7 +216,8 @@ def _running(command: list[str], environment: Mapping[str, str]) -> Iterator[sub
     watched = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {number: signal.signal(number, leave) for number in watched}
     log.debug("starting %s", command)
-    server = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own words
+    server = subprocess.Popen(  # noqa: S603 - the words are our own, and no shell reads them
+        command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield server
     finally:
@@ -229,17 +233,29 @@ def _running(command: list[str], environment: Mapping[str, str]) -> Iterator[sub
 
 
 def _url(server: subprocess.Popen[bytes], token: str, runtime: Path) -> str:
-    """Address of the server with this token, once it listens; "" when it ended before."""
+    """Address of the server with this token, once it answers; "" when it ended before."""
     while True:
         for path in runtime.glob("jpserver-*.json"):
             try:
                 info = json.loads(path.read_bytes())
             except (ValueError, OSError):  # being written, or its server has just ended: look again
                 continue
-            if info.get("token") == token:
+            if info.get("token") == token and _answers(info, token):
                 return str(info["url"])
         try:
             server.wait(timeout=0.1)
         except subprocess.TimeoutExpired:
             continue
         return ""
+
+
+def _answers(info: Mapping[str, Any], token: str) -> bool:
+    """Whether the server of this file answers: it writes the file first and begins to listen a moment later."""
+    connection = http.client.HTTPConnection("127.0.0.1", info["port"], timeout=5)
+    try:
+        connection.request("GET", info["base_url"] + "api/status", headers={"Authorization": f"token {token}"})
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,1 +1,45 @@
-"""."""
+"""Pictures of what the lab recorded: views, the player, and the controls of a training. Names are loaded when first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from widgets.cards import Lesson as Lesson
+    from widgets.cards import Lines as Lines
+    from widgets.chart import Chart as Chart
+    from widgets.controls import Dashboard as Dashboard
+    from widgets.controls import RunControls as RunControls
+    from widgets.controls import dashboard as dashboard
+    from widgets.player import Player as Player
+    from widgets.plots import level as level
+    from widgets.plots import tangent as tangent
+    from widgets.scene import Edge as Edge
+    from widgets.scene import Node as Node
+    from widgets.scene import Scene as Scene
+    from widgets.scene import Token as Token
+    from widgets.view import View as View
+    from widgets.views.gradient import GradientView as GradientView
+    from widgets.views.graph import GraphView as GraphView
+    from widgets.views.loss import LossView as LossView
+
+_HOME: dict[str, str] = {
+    "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
+    "Player": "player", "RunControls": "controls", "Dashboard": "controls", "dashboard": "controls",
+    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "level": "plots",
+    "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
+}  # fmt: skip
+"""Where each public name lives."""
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"widgets.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'widgets' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -45,6 +46,8 @@ class Host(anywidget.AnyWidget):
     """JSON of the picture as it was sent; what `get_state` says, not a trait to set."""
     seq = traitlets.Int().tag(sync=True)
     height = traitlets.Int(0).tag(sync=True)
+    twin = traitlets.Unicode().tag(sync=True)
+    """Mark of the still picture in the output before, hidden in the page as long as the live one is there."""
 
     def __init__(self, picture: Picture, text: str = "", *, height: int = 0, pacer: Pacer = PACER) -> None:
         self._guard = threading.RLock()
@@ -54,7 +57,7 @@ class Host(anywidget.AnyWidget):
         self._whole = False
         self._on_select: list[SelectCallback] = []
         self._on_point: list[PointCallback] = []
-        super().__init__(library=library(), plotly=self._needs(), height=height)
+        super().__init__(library=library(), plotly=self._needs(), height=height, twin=uuid.uuid4().hex)
         self.on_msg(self._received)
 
     def _needs(self) -> str:

@@ -73,6 +73,7 @@ def _scene(scene: Scene) -> dict[str, Json]:
         "title": text_of(scene.title),
         "caption": text_of(scene.caption),
         "palette": scene.palette,
+        **({"extent": [_pixel(v) for v in scene.extent]} if any(scene.extent) else {}),
         "selected": f"#{scene.selected}" if scene.selected else "",
         "legend": [[mark, text_of(words)] for mark, words in scene.legend],
         "nodes": nodes,

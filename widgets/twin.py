@@ -105,7 +105,7 @@ def _scene(scene: Scene) -> str:
         return card(label("nothing yet", 120, 44, 13, fill=INK["muted"], text_anchor="middle"), 240, 72, scene)
     nodes = {node.id: node for node in scene.nodes}
     offsets = lanes(scene.edges)
-    places = [p for edge in scene.edges for p in edge.bends]
+    places = [p for edge in scene.edges for p in edge.bends] + ([(0.0, 0.0), scene.extent] if any(scene.extent) else [])
     left = min(*(n.x - n.width / 2 for n in scene.nodes), *(x for x, _ in places), 1e9)
     right = max(*(n.x + n.width / 2 for n in scene.nodes), *(x for x, _ in places), -1e9)
     top = min(*(n.y - n.height / 2 for n in scene.nodes), *(y for _, y in places), 1e9)

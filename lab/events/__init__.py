@@ -1,5 +1,6 @@
 """Events: what the engine, the compiler and the cluster say of themselves, and the Recording that keeps it."""
 
+from lab.events.arrays import Arrays
 from lab.events.bus import Batch, Bus, Detail, Listener, Row, bus
 from lab.events.catalogue import (
     BackwardFinished,
@@ -17,16 +18,22 @@ from lab.events.catalogue import (
     StepFinished,
     ValueSeen,
 )
+from lab.events.columns import Ragged
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
+from lab.events.listen import Listening, listen
+from lab.events.recording import Recording, record
+from lab.events.table import Columns
 
 __all__ = [
     "EVENTS",
     "ORIGIN",
     "Array",
+    "Arrays",
     "BackwardFinished",
     "BackwardStarted",
     "Batch",
     "Bus",
+    "Columns",
     "Detail",
     "Evaluated",
     "Event",
@@ -34,9 +41,12 @@ __all__ = [
     "HyperparameterChanged",
     "LeafUsed",
     "Listener",
+    "Listening",
     "OpRecorded",
     "Origin",
     "ParameterMeasured",
+    "Ragged",
+    "Recording",
     "Row",
     "RuleApplied",
     "RunFinished",
@@ -47,4 +57,6 @@ __all__ = [
     "bus",
     "event",
     "fields_of",
+    "listen",
+    "record",
 ]

@@ -2,18 +2,22 @@
 
 Emitting is an append; delivery happens in `flush`, which runs when the queue is long, when a recording ends, and when a
 picture wants to be drawn. So a listener's cost never sits between two operations, and one that fails is let go.
+
+The queue is a log and each listener has a place in it. A place moves on after its listener has taken a batch, and what
+is behind all places is cut off in one statement: so an interrupt at any point of a delivery loses nothing, and at worst
+offers one batch to one listener again, under the same sequence numbers.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from time import perf_counter_ns
 from typing import NamedTuple, Protocol, overload
 
+from lab.errors import ArgumentError
 from lab.events.event import EVENTS, ORIGIN, Event, Origin, build, values_of
 
 log = logging.getLogger("lab.events")
@@ -21,11 +25,11 @@ log = logging.getLogger("lab.events")
 BATCH = 4096
 """A queue this long is delivered at once by whoever emits."""
 LIMIT = 64 * BATCH
-"""A queue this long (a listener is stuck in another thread) loses its newest events, counted."""
+"""A queue this long (a listener is stuck in another thread) takes no more: newer events are dropped, counted."""
 
 
 class Row(NamedTuple):
-    """What the queue holds. `emit_row` appends plain tuples of this layout: building an object would cost 200 ns more."""
+    """What the queue holds; `emit_row` appends plain tuples of this layout, since an object costs 200 ns more."""
 
     kind: type[Event]
     time_ns: int
@@ -34,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Batch(Sequence[Event]):
-    """A run of delivered events: plain rows for those who store columns, Event objects, made on demand, for all others."""
+    """A run of delivered events: plain rows for who stores columns, Event objects, made on demand, for all others."""
 
     __slots__ = ("rows", "seqs")
 
@@ -71,9 +75,28 @@ class Detail(IntEnum):
     STATISTICS = 1
     VALUE = 2
 
+    @classmethod
+    def named(cls, name: str | Detail) -> Detail:
+        """The Detail of a name as users write it.
+
+        Raises:
+            ArgumentError: no such name.
+
+        Example:
+            >>> Detail.named("statistics")
+            <Detail.STATISTICS: 1>
+        """
+        if isinstance(name, Detail):
+            return name
+        found = {detail.name.lower(): detail for detail in cls}.get(name)
+        if found is None:
+            hint = 'one of "shape", "statistics", "value"'
+            raise ArgumentError("this is no level of detail", given=repr(name), hint=hint)
+        return found
+
 
 class Listener(Protocol):
-    """What the bus needs to know of a listener."""
+    """What the bus needs to know of a listener. `detail`, `sources` and `wants` are asked when it is attached."""
 
     detail: Detail
     sources: bool
@@ -83,13 +106,30 @@ class Listener(Protocol):
         """Whether events of this kind shall be delivered."""
 
     def receive(self, batch: Batch) -> None:
-        """Take a batch, in order. Must be quick and must not block; an exception detaches the listener."""
+        """Take a batch, in order, in whatever thread delivers. Must be quick and must not block.
+
+        An exception detaches the listener. After a KeyboardInterrupt in here the same batch comes again, perhaps
+        longer, with the same `seqs`: who must not count twice compares them with the last that it took.
+        """
 
     def lost(self, n_events: int) -> None:
-        """Be told that `n_events` were dropped before this batch."""
+        """Be told that `n_events` were dropped since the batch before."""
 
     def detached(self, why: BaseException) -> None:
         """Be told that it failed and will get nothing more."""
+
+
+class _Place:
+    """How far one listener has got, and what it asked for."""
+
+    __slots__ = ("busy", "detail", "listener", "n_dropped", "next_seq", "operations", "sources")
+
+    def __init__(self, listener: Listener, next_seq: int, n_dropped: int) -> None:
+        self.listener, self.next_seq, self.n_dropped, self.busy = listener, next_seq, n_dropped, False
+        # Who wants no operations causes no statistics, copies or stack walks, whatever its detail.
+        self.operations = any(listener.wants(kind) for kind in EVENTS.values() if kind.per_operation)
+        self.detail = Detail(listener.detail) if self.operations else Detail.SHAPE
+        self.sources = bool(listener.sources) and self.operations
 
 
 class Bus:
@@ -98,22 +138,41 @@ class Bus:
     Attributes:
         listeners: the attached listeners; empty means that emitters must build nothing.
         operations: some listener wants per-operation events. The guard of the hot path.
-        detail: the highest detail that any listener asked for.
-        sources: some listener wants source lines.
+        detail: the highest detail that a listener to operations asked for.
+        sources: some listener to operations wants source lines.
+        plain: operations are wanted, and neither sources nor values: the tape then appends rows itself.
+        append: appends a Row-shaped tuple to the queue; whoever uses it calls `relieve` now and then.
         generation: grows with each listener; a leaf announces itself once a generation.
     """
 
-    __slots__ = ("_dropped", "_lock", "_pending", "_seq", "detail", "generation", "listeners", "operations", "sources")
+    __slots__ = (
+        "_delivering",
+        "_lock",
+        "_n_dropped",
+        "_pending",
+        "_places",
+        "_seq",
+        "append",
+        "detail",
+        "generation",
+        "listeners",
+        "operations",
+        "plain",
+        "sources",
+    )
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
-        self.operations = self.sources = False
+        self.operations = self.sources = self.plain = False
         self.detail = Detail.SHAPE
         self.generation = 0
-        self._pending: deque[Row] = deque()
+        self._places: tuple[_Place, ...] = ()
+        self._pending: list[Row] = []  # append, slice and slice deletion are each one step under the GIL
+        self.append = self._pending.append
+        self._seq = 0  # of the first row that is pending
+        self._n_dropped = 0
         self._lock = threading.RLock()
-        self._seq = 0
-        self._dropped = 0
+        self._delivering = False
 
     def emit(self, event: Event) -> None:
         """Queue one event. Call it only behind `if bus.listeners:`, building nothing before the test.
@@ -131,67 +190,103 @@ class Bus:
         A `str` field may be given as any object (a dtype): it is made text when somebody looks at it.
         """
         pending = self._pending
-        pending.append((kind, perf_counter_ns(), ORIGIN.get(), values))  # type: ignore[arg-type]
-        if len(pending) >= BATCH:
-            self._relieve()
-
-    def _relieve(self) -> None:
-        if self._lock.acquire(blocking=False):  # somebody else is delivering: let them, the computation goes on
-            try:
+        n_pending = len(pending)
+        if n_pending < LIMIT:
+            pending.append((kind, perf_counter_ns(), ORIGIN.get(), values))  # type: ignore[arg-type]
+            # Not when somebody delivers: the computation goes on, and does not wait for the lock.
+            if n_pending >= BATCH and not self._delivering:
                 self.flush()
-            finally:
-                self._lock.release()
-        elif len(self._pending) > LIMIT:
-            try:
-                self._pending.pop()
-                self._dropped += 1
-            except IndexError:  # delivered meanwhile by the other thread
-                return
+        elif self._delivering:
+            self._n_dropped += 1  # two threads at once may count one: the only approximate figure here
+        else:
+            self.flush()
+            self.emit_row(kind, *values)
+
+    def relieve(self) -> None:
+        """Deliver a long queue; while another thread is stuck in delivering, drop what is beyond the limit, counted."""
+        n_pending = len(self._pending)
+        if n_pending >= BATCH and not self._delivering:
+            self.flush()
+        elif n_pending > LIMIT:
+            self._n_dropped += n_pending - LIMIT
+            del self._pending[LIMIT:n_pending]
 
     def flush(self) -> None:
-        """Deliver what is queued to every listener, in the calling thread."""
-        with self._lock:
-            pending = self._pending
-            rows = [pending.popleft() for _ in range(len(pending))]  # what is emitted from here on waits for the next flush
-            batch = Batch(rows, range(self._seq, self._seq + len(rows)))
-            self._seq += len(rows)
-            dropped, self._dropped = self._dropped, 0
-            if rows or dropped:
-                for listener in self.listeners:
-                    self._deliver(listener, batch, dropped)
+        """Deliver what is queued to every listener, in the calling thread.
 
-    def _deliver(self, listener: Listener, batch: Batch, dropped: int) -> None:
+        Called from inside a delivery (by a listener) it does nothing: what was emitted meanwhile waits.
+        """
+        with self._lock:
+            if self._delivering:
+                return
+            try:
+                self._delivering = True
+                end = self._seq + len(self._pending)  # what is emitted from here on waits for the next flush
+                for place in self._places:
+                    self._deliver(place, end)
+                self._cut(end)
+            finally:
+                self._delivering = False
+
+    def _cut(self, end: int) -> None:
+        done = min((place.next_seq for place in self._places), default=end)
+        n_done, pending = done - self._seq, self._pending
+        pending[:n_done], self._seq = (), done  # one statement, no call in it: an interrupt comes before or after both
+
+    def _deliver(self, place: _Place, end: int) -> None:
+        if place.busy:  # this listener is what called us
+            return
+        listener = place.listener
         try:
-            if dropped:
-                listener.lost(dropped)
-            wanted = {kind: listener.wants(kind) for kind in {row[0] for row in batch.rows}}
-            listener.receive(batch if all(wanted.values()) else batch.only(wanted))
-        except Exception as why:
-            log.warning("a listener of events failed and was detached: %r", why, exc_info=True)
-            self._remove(listener)
-            listener.detached(why)
+            place.busy = True
+            if self._n_dropped > place.n_dropped:
+                n_dropped = self._n_dropped
+                listener.lost(n_dropped - place.n_dropped)
+                place.n_dropped = n_dropped
+            start = place.next_seq
+            rows = self._pending[start - self._seq : end - self._seq]
+            wanted = {kind: listener.wants(kind) for kind in {row[0] for row in rows}}
+            if any(wanted.values()):
+                batch = Batch(rows, range(start, end))
+                listener.receive(batch if all(wanted.values()) else batch.only(wanted))
+            place.next_seq = max(start, end)
+        except (Exception, SystemExit) as why:  # noqa: BLE001 -- a failing listener never breaks what it watches
+            self._let_go(place, why)
+        finally:
+            place.busy = False
+
+    def _let_go(self, place: _Place, why: BaseException) -> None:
+        log.warning("a listener of events failed and was detached: %s", type(why).__name__, exc_info=why)
+        self._set(tuple(x for x in self._places if x is not place))
+        try:
+            place.listener.detached(why)
+        except (Exception, SystemExit):
+            log.warning("and failed again when it was told so", exc_info=True)
 
     def attach(self, listener: Listener) -> None:
-        """Start delivering to `listener`, beginning with what is emitted from now on."""
+        """Start delivering to `listener`, from what is emitted now on; one that is attached already stays as it is."""
         with self._lock:
-            self.flush()
-            self._set((*self.listeners, listener))
+            if not any(x.listener is listener for x in self._places):
+                place = _Place(listener, self._seq + len(self._pending), self._n_dropped)
+                self._set((*self._places, place))
 
     def detach(self, listener: Listener) -> None:
-        """Deliver what is queued, then stop delivering to `listener`; one that is not attached is ignored."""
+        """Deliver to `listener` what is queued, then nothing more; one that is not attached is ignored."""
         with self._lock:
-            self.flush()
-            self._remove(listener)
+            for place in self._places:
+                if place.listener is listener:
+                    self._deliver(place, self._seq + len(self._pending))
+                    self._set(tuple(x for x in self._places if x is not place))
+            self._cut(self._seq + len(self._pending))
 
-    def _remove(self, listener: Listener) -> None:
-        self._set(tuple(x for x in self.listeners if x is not listener))
-
-    def _set(self, listeners: tuple[Listener, ...]) -> None:
-        self.listeners = listeners
+    def _set(self, places: tuple[_Place, ...]) -> None:
+        self._places = places
         self.generation += 1
-        self.operations = any(x.wants(k) for x in listeners for k in EVENTS.values() if k.per_operation)
-        self.detail = max((x.detail for x in listeners), default=Detail.SHAPE)
-        self.sources = any(x.sources for x in listeners)
+        self.operations = any(x.operations for x in places)
+        self.detail = max((x.detail for x in places), default=Detail.SHAPE)
+        self.sources = any(x.sources for x in places)
+        self.plain = self.operations and not self.sources and self.detail == Detail.SHAPE
+        self.listeners = tuple(x.listener for x in places)
 
 
 bus = Bus()

@@ -50,10 +50,11 @@ class OpRecorded(Event):
 
 @event
 class ValueSeen(Event):
-    """What a value, a gradient, or one edge's contribution to a gradient looked like. Emitted from detail "statistics" on.
+    """What a value, a gradient, or one edge's contribution to a gradient looked like; from detail "statistics" on.
 
-    `role` is "value" (output of `node`), "gradient" (the complete cotangent of `node`), or "contribution" (what the rule
-    of `source` for its operand number `argument` sent to `node`). Statistics are over finite entries; nan if there are none.
+    `role` is "value" (output of `node`), "gradient" (the complete cotangent of `node`), or "contribution" (what the
+    rule of `source` for its operand number `argument` sent to `node`). Statistics are over finite entries; nan if
+    there are none.
     """
 
     node: int

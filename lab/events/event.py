@@ -44,7 +44,23 @@ class Event:
     run: str
 
     per_operation: ClassVar[bool] = False
-    """True for kinds that are emitted once or more per operation: guarded by `bus.operations`, all others by `bus.listeners`."""
+    """True for kinds emitted once or more per operation: guarded by `bus.operations`, all others by `bus.listeners`."""
+
+    __hash__ = None  # type: ignore[assignment]  # fields may be arrays
+
+    def __eq__(self, other: object) -> bool:
+        """Equal kind and equal own fields, nan equal to nan, arrays entry by entry; the envelope does not count."""
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(map(_same, values_of(self), values_of(other)))
+
+
+def _same(a: object, b: object) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return a is b or bool(a == b) or (a != a and b != b)  # noqa: PLR0124 -- only nan differs from itself
 
 
 E = TypeVar("E", bound=Event)
@@ -52,7 +68,14 @@ E = TypeVar("E", bound=Event)
 EVENTS: dict[str, type[Event]] = {}
 """Every kind by name; the file format stores kinds by name and fields."""
 
-FIELD_TYPES: tuple[object, ...] = (int, float, bool, str, tuple[int, ...], tuple[float, ...], tuple[str, ...], Array | None)
+ENVELOPE = frozenset({"seq", "time_ns", "rank", "run", "position"})
+"""Names that no field may have: a Recording gives them beside the fields (`position` is the index in it)."""
+
+FIELD_TYPES: tuple[object, ...] = (
+    *(int, float, bool, str),
+    *(tuple[int, ...], tuple[float, ...], tuple[str, ...]),
+    Array | None,
+)
 """What a field may be: each has one columnar form (`columns.py`)."""
 
 
@@ -63,31 +86,32 @@ def event(cls: type[E]) -> type[E]:
     Frozen to the type checker, plain slots at run time: a frozen dataclass costs 475 ns to build, this one 120.
 
     Raises:
-        TypeError: a field has a type that no column can hold.
+        TypeError: a field has a type that no column can hold, or a name of the envelope.
 
     Example:
         >>> from lab.events import StepFinished
         >>> StepFinished(step=1, epoch=0, loss=0.5, n_examples=64, elapsed_ms=2.0).loss
         0.5
     """
-    made: type[E] = dataclasses.dataclass(slots=True)(cls)
-    types = get_type_hints(made)
-    for f in dataclasses.fields(made):  # type: ignore[arg-type]
-        if types[f.name] not in FIELD_TYPES:
-            raise TypeError(f"{cls.__name__}.{f.name}: {types[f.name]} has no columnar form")
+    made: type[E] = dataclasses.dataclass(slots=True, eq=False)(cls)
+    for name, of_type in fields_of(made).items():
+        if of_type not in FIELD_TYPES:
+            raise TypeError(f"{cls.__name__}.{name}: {of_type} has no columnar form")
+        if name in ENVELOPE:
+            raise TypeError(f"{cls.__name__}.{name}: the envelope has this name")
     EVENTS[made.__name__] = made
     return made
 
 
-_FIELDS: dict[str, dict[str, object]] = {}
+_FIELDS: dict[type[Event], dict[str, object]] = {}  # by class, not by name: a cell that runs again makes a new class
 
 
 def fields_of(kind: type[Event]) -> dict[str, object]:
     """Name and type of each own field of a kind, in order of definition (without the envelope)."""
-    if kind.__name__ not in _FIELDS:
+    if kind not in _FIELDS:
         types = get_type_hints(kind)
-        _FIELDS[kind.__name__] = {f.name: types[f.name] for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    return _FIELDS[kind.__name__]
+        _FIELDS[kind] = {f.name: types[f.name] for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    return _FIELDS[kind]
 
 
 def values_of(event: Event) -> tuple[object, ...]:

@@ -1,1 +1,36 @@
-"""."""
+"""Numba kernels, arrays in and arrays out: compiled when first called, cached on disk, each with a slow twin in NumPy.
+
+Importing this package imports no numba; where numba is missing the twins run.
+"""
+
+from lab.kernels.arguments import FLOATS
+from lab.kernels.cache import cache_folder
+from lab.kernels.chain import Chain, Step
+from lab.kernels.formula import Formula
+from lab.kernels.fuse import Fused, fuse
+from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
+from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_gradient
+from lab.kernels.namespaces import numpy_namespace, scalar_namespace
+from lab.kernels.optimizers import adam, sgd
+from lab.kernels.warm import warm
+
+__all__ = [
+    "FLOATS",
+    "KERNELS",
+    "Chain",
+    "Formula",
+    "Fused",
+    "Kernel",
+    "Step",
+    "adam",
+    "cache_folder",
+    "fuse",
+    "have_numba",
+    "kernel",
+    "numpy_namespace",
+    "scalar_namespace",
+    "sgd",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_gradient",
+    "warm",
+]

@@ -16,7 +16,7 @@ FUNCTIONS: tuple[str, ...] = (
     "abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "tanh", "sinh", "cosh", "sin", "cos", "sigmoid",
     "maximum", "minimum", "where", "floor",
 )  # fmt: skip
-"""The functions that a formula may call. Each has a NumPy meaning (`numpy_namespace`) and a scalar one in `fuse.py`."""
+"""The functions that a formula may call; `namespaces.py` gives each its NumPy and its scalar meaning."""
 
 _ALLOWED: tuple[type[ast.AST], ...] = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.Name, ast.Load, ast.Constant,
@@ -71,6 +71,18 @@ class Formula:
     def __repr__(self) -> str:
         return f"Formula({self.text!r})"
 
+    @property
+    def latex(self) -> str:
+        r"""The formula as LaTeX.
+
+        Example:
+            >>> print(Formula("1.0 - out * out").latex)
+            1 - \mathrm{out} \, \mathrm{out}
+        """
+        from lab.kernels.latex import latex
+
+        return latex(self.tree.body)
+
     def compile(self, namespace: Mapping[str, Any], arguments: tuple[str, ...]) -> Callable[..., Any]:
         """A plain function of `arguments` in which the formula's functions mean what `namespace` says.
 
@@ -79,10 +91,14 @@ class Formula:
         """
         unknown = self.names - set(arguments)
         if unknown:
-            raise FormulaError("a formula mentions a name that is no argument", given=f"{sorted(unknown)} in {self.text}")
+            raise FormulaError(
+                "a formula mentions a name that is no argument", given=f"{sorted(unknown)} in {self.text}"
+            )
         scope = {name: namespace[name] for name in self.functions}
         function: Callable[..., Any] = eval(  # noqa: S307 - the tree holds whitelisted nodes only
-            compile(ast.parse(f"lambda {', '.join(arguments)}: {self.text}", mode="eval"), f"<formula {self.text}>", "eval"),
+            compile(
+                ast.parse(f"lambda {', '.join(arguments)}: {self.text}", mode="eval"), f"<formula {self.text}>", "eval"
+            ),
             {"__builtins__": {}, **scope},
         )
         return function

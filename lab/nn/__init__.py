@@ -1,1 +1,27 @@
-"""."""
+"""Networks: modules that hold parameters, layers, activations, losses."""
+
+from lab.nn.activations import ReLU, Sigmoid, Softmax, Tanh
+from lab.nn.init import INITS, kaiming, xavier
+from lab.nn.linear import Linear
+from lab.nn.losses import cross_entropy, mse
+from lab.nn.module import Module, parameter
+from lab.nn.sequential import Sequential, mlp
+from lab.nn.structure import Skeleton
+
+__all__ = [
+    "INITS",
+    "Linear",
+    "Module",
+    "ReLU",
+    "Sequential",
+    "Sigmoid",
+    "Skeleton",
+    "Softmax",
+    "Tanh",
+    "cross_entropy",
+    "kaiming",
+    "mlp",
+    "mse",
+    "parameter",
+    "xavier",
+]

@@ -1,1 +1,22 @@
-"""."""
+"""Training: runs in threads that can be watched, paused, changed and awaited."""
+
+from lab.training.evaluate import Evaluation, evaluate
+from lab.training.fit import fit
+from lab.training.job import RECORDED, Countdown, Job
+from lab.training.registry import last_run, runs, stop_all
+from lab.training.result import Result
+from lab.training.run import Run
+
+__all__ = [
+    "RECORDED",
+    "Countdown",
+    "Evaluation",
+    "Job",
+    "Result",
+    "Run",
+    "evaluate",
+    "fit",
+    "last_run",
+    "runs",
+    "stop_all",
+]

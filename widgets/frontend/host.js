@@ -88,7 +88,9 @@ export default () => {
 
     async render({ model, el, host, signal }) {
       const root = document.createElement("div");
-      el.append(root);
+      const hidesTwin = document.createElement("style"); // goes with this view, and the still picture is back
+      hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
+      el.append(root, hidesTwin);
       let view;
       try {
         const module = await picturesModule(model, host);

@@ -263,7 +263,7 @@ export function createScene(root, options = {}) {
   // --- the view: pan, zoom, fit ---
 
   function bounds() {
-    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+    let [left, top, right, bottom] = tree.extent ? [0, 0, ...tree.extent] : [Infinity, Infinity, -Infinity, -Infinity];
     for (const { node } of nodes.values()) {
       left = Math.min(left, node.x - node.w / 2);
       right = Math.max(right, node.x + node.w / 2);

@@ -1,0 +1,362 @@
+"""What applying an op means: one closure template per arity, made from the op's record.
+
+`type(x) is Tensor` is the whole fast-path test. Whatever is above the plain level is a Tracer and goes to `bind`; so
+the common case, a few small arrays on the ordinary tape, pays for nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lab.autograd.interpreter import Tracer, bind, operand
+from lab.autograd.observe import observe_binary, observe_op, observe_unary, remember_line
+from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
+from lab.autograd.tensor import Tensor, wrap
+from lab.config import STATE
+from lab.errors import ArgumentError, DTypeError, LabError, ShapeError
+from lab.events.bus import bus
+from lab.ops.primitive import MAKE_APPLY, Op
+from lab.shapes import Spec
+
+Apply = Callable[..., Any]
+_new = object.__new__
+_ndarray = np.ndarray
+_asarray = np.asarray
+_state = STATE.get
+
+
+def make_apply(op: Op) -> Apply:
+    """The function that `Op.apply` becomes."""
+    if op.collective:
+        apply = _always_bind(op)
+    elif op.variadic or len(op.arguments) > 2 or (len(op.arguments) == 2 and (op.defaults or op.fixed)):
+        apply = _general(op)
+    elif len(op.arguments) == 2:
+        apply = _binary(op)
+    else:
+        apply = _unary(op)
+    apply.__name__ = apply.__qualname__ = op.name
+    apply.__doc__ = op.doc
+    names = [a if not op.variadic else a[1:] for a in op.arguments]
+    kind = inspect.Parameter.VAR_POSITIONAL if op.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    word = inspect.Parameter.KEYWORD_ONLY if op.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    apply.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(n, kind) for n in names]
+        + [inspect.Parameter(n, word, default=d) for n, d in op.defaults.items()]
+    )
+    return apply
+
+
+# --- the templates -----------------------------------------------------------------------------------------------
+
+
+def _unary(op: Op) -> Apply:
+    """One operand, any parameters."""
+    forward, rule, elementwise = op.forward, op.rules[0], op.elementwise
+    defaults, fixed, parameters = op.defaults or NO_PARAMS, op.fixed, op.parameters
+    save_out = rule is not None and rule.reads_out
+    word = rule.reads[0] if rule is not None else ""
+    tracked, converts = rule is not None, "dtype" in op.defaults
+    op.pull = _unary_pull(op)
+
+    def apply(x: Any, *rest: Any, **given: Any) -> Any:
+        params = parameters(rest, given) if rest or given or fixed else defaults
+        kind = type(x)
+        if kind is not Tensor:
+            if kind is not _ndarray:
+                return bind(op, (x,), params)
+            try:
+                return forward(x, **params)
+            except Exception as why:  # noqa: BLE001 - as below
+                raise explain(op, (x,), params, why) from None
+        a, parent = x.value, x.node
+        try:
+            out = forward(a, **params)
+        except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
+            raise explain(op, (a,), params, why) from None
+        if type(out) is not _ndarray:
+            out = _asarray(out)
+        made = _new(Tensor)
+        made.value = out
+        if parent is None or not tracked or (converts and out.dtype.kind != "f"):
+            made.node = None
+            return made
+        state = _state()
+        if state.frozen >= 0:
+            made.node = None
+            return made
+        node = _new(Node)
+        node.id = next_id()
+        node.op, node.parents, node.params = op, (parent,), params
+        node.saved = (
+            out if save_out else None,
+            a if word == "value" else None if word == "" else _like(a),
+        )
+        node.fit = None if out.dtype is a.dtype else fit_of((a,), out) if elementwise else ((_like(a)),)
+        node.hooks, node.where = None, ""
+        made.node = node
+        if state.anomaly:
+            remember_line(node)
+        if bus.operations:
+            observe_unary(node, parent, x, out)
+        return made
+
+    return apply
+
+
+def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on purpose: a call costs 60 ns
+    """Two operands, no parameters: the operators."""
+    forward, elementwise = op.forward, op.elementwise
+    rules = op.rules
+    both = [r for r in rules if r is not None]
+    save = {  # which of (out, x, y) are saved, by which operands are tracked
+        (tx, ty): _wanted([r for r, t in zip(rules, (tx, ty), strict=True) if t and r is not None])
+        for tx in (False, True)
+        for ty in (False, True)
+    }
+    save_both, save_x, save_y = save[True, True], save[True, False], save[False, True]
+    tracked = bool(both)
+    op.pull = _binary_pull(op)
+
+    def apply(x: Any, y: Any) -> Any:  # noqa: C901 - likewise
+        kind_x, kind_y = type(x), type(y)
+        if kind_x is Tensor:
+            a, parent_a = x.value, x.node
+            if kind_y is Tensor:
+                b, parent_b = y.value, y.node
+            elif kind_y is float or kind_y is int:
+                b, parent_b = weak(y, a), None
+            elif kind_y is _ndarray:
+                b, parent_b = y if y.dtype.kind in "fiub" else operand(op, y), None
+            else:
+                return bind(op, (x, y), NO_PARAMS)
+        elif kind_y is Tensor:
+            b, parent_b = y.value, y.node
+            if kind_x is float or kind_x is int:
+                a, parent_a = weak(x, b), None
+            elif kind_x is _ndarray:
+                a, parent_a = x if x.dtype.kind in "fiub" else operand(op, x), None
+            else:
+                return bind(op, (x, y), NO_PARAMS)
+        elif kind_x is _ndarray and (kind_y is _ndarray or kind_y is float):
+            try:
+                return forward(x, y)
+            except Exception as why:  # noqa: BLE001 - as below
+                raise explain(op, (x, y), NO_PARAMS, why) from None
+        else:
+            return bind(op, (x, y), NO_PARAMS)
+        try:
+            out = forward(a, b)
+        except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
+            raise explain(op, (a, b), NO_PARAMS, why) from None
+        if type(out) is not _ndarray:
+            out = _asarray(out)
+        made = _new(Tensor)
+        made.value = out
+        if (parent_a is None and parent_b is None) or not tracked:
+            made.node = None
+            return made
+        state = _state()
+        if state.frozen >= 0:
+            made.node = None
+            return made
+        node = _new(Node)
+        node.id = next_id()
+        node.op, node.parents, node.params = op, (parent_a, parent_b), NO_PARAMS
+        wanted = save_x if parent_b is None else save_y if parent_a is None else save_both
+        node.saved = (
+            out if wanted[0] else None,
+            a if wanted[1] is True else wanted[1] and _like(a),
+            b if wanted[2] is True else wanted[2] and _like(b),
+        )
+        if elementwise:
+            node.fit = None if a.dtype is b.dtype and a.shape == b.shape else fit_of((a, b), out)
+        else:
+            node.fit = None if a.dtype is b.dtype else _casts((a, b), out)
+        node.hooks, node.where = None, ""
+        made.node = node
+        if state.anomaly:
+            remember_line(node)
+        if bus.operations:
+            observe_binary(node, x, y, out)
+        return made
+
+    return apply
+
+
+def _general(op: Op) -> Apply:
+    """Any number of operands, any parameters: the same steps without the shortcuts."""
+    op.pull = _general_pull(op)
+
+    def apply(*args: Any, **given: Any) -> Any:
+        n = len(args) if op.variadic else len(op.arguments)
+        params = op.parameters(args[n:], given) if len(args) > n or given or op.fixed else op.defaults
+        args = args[:n]
+        for a in args:
+            if isinstance(a, Tracer):
+                return bind(op, args, params)
+        return apply_plain(op, args, params)
+
+    return apply
+
+
+def _always_bind(op: Op) -> Apply:
+    def apply(*args: Any, **given: Any) -> Any:
+        n = len(op.arguments)
+        return bind(op, args[:n], op.parameters(args[n:], given))
+
+    return apply
+
+
+def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Level 0 in general: Tensors, arrays, numbers and lists in; a Tensor out if a Tensor went in, else an array.
+
+    Raises:
+        UnsupportedError: an argument that is no array of numbers.
+    """
+    arrays = tuple(operand(op, a) for a in args)
+    try:
+        out = op.forward(*arrays, **params)
+    except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
+        raise explain(op, arrays, params, why) from None
+    if not any(type(a) is Tensor for a in args):
+        return out
+    out = _asarray(out)
+    parents = tuple(a.node if type(a) is Tensor else None for a in args)
+    if not any(p is not None for p in parents) or not any(op.rules) or out.dtype.kind != "f" or _state().frozen >= 0:
+        return wrap(out)
+    node = record(op, parents, arrays, out, params)
+    if _state().anomaly:
+        remember_line(node)
+    if bus.operations:
+        observe_op(op, node, tuple(args), out)
+    return wrap(out, node)
+
+
+# --- backward, one node ------------------------------------------------------------------------------------------
+# `pull(node, ct, grads)` sends the node's cotangent to its parents, adding into `grads` by id: the fast twin of
+# `backward.edges`. A test holds the two equal.
+
+
+def _unary_pull(op: Op) -> Callable[..., None]:
+    rule = op.rules[0]
+    if rule is None:
+        return _nothing
+    vjp, passes = rule.eager, rule.passes
+
+    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+        out, a = node.saved  # type: ignore[misc]
+        c = ct if passes else vjp(ct, out, a, **node.params)
+        if node.fit is not None:
+            c = fold_eager(c, node.fit[0])  # type: ignore[arg-type]
+        i = node.parents[0].id  # type: ignore[union-attr]
+        grads[i] = grads[i] + c if i in grads else c
+
+    return pull
+
+
+def _binary_pull(op: Op) -> Callable[..., None]:
+    rule_x, rule_y = op.rules
+    vjp_x, pass_x = (rule_x.eager, rule_x.passes) if rule_x else (None, False)
+    vjp_y, pass_y = (rule_y.eager, rule_y.passes) if rule_y else (None, False)
+
+    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+        out, a, b = node.saved  # type: ignore[misc]
+        parent_a, parent_b = node.parents
+        fit = node.fit
+        if parent_a is not None and vjp_x is not None:
+            c = ct if pass_x else vjp_x(ct, out, a, b)
+            if fit is not None and fit[0] is not None:
+                c = fold_eager(c, fit[0])
+            i = parent_a.id
+            grads[i] = grads[i] + c if i in grads else c
+        if parent_b is not None and vjp_y is not None:
+            c = ct if pass_y else vjp_y(ct, out, a, b)
+            if fit is not None and fit[1] is not None:
+                c = fold_eager(c, fit[1])
+            i = parent_b.id
+            grads[i] = grads[i] + c if i in grads else c
+
+    return pull
+
+
+def _general_pull(op: Op) -> Callable[..., None]:
+    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+        saved: Any = node.saved
+        for i, parent in enumerate(node.parents):
+            rule = op.rule(i)
+            if parent is None or rule is None:
+                continue
+            extra = {"argument": i} if op.variadic else {}
+            c = rule.eager(ct, *saved, **extra, **node.params)
+            if node.fit is not None and node.fit[i] is not None:
+                c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
+            grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
+
+    return pull
+
+
+def _nothing(node: Node, ct: Any, grads: dict[int, Any]) -> None:
+    """The pull of an op without a rule."""
+
+
+# --- small parts -------------------------------------------------------------------------------------------------
+
+
+def weak(number: float, other: Any) -> Any:
+    """A Python number as NumPy takes it beside an array: in the array's dtype, if that can hold its kind."""
+    dtype = other.dtype
+    if dtype.kind == "f" or (type(number) is int and dtype.kind in "iu"):
+        try:
+            return _asarray(number, dtype)
+        except OverflowError:  # a comparison takes it as it is; anything else will say why not
+            return number
+    return _asarray(number)
+
+
+def _wanted(rules: list[Any]) -> tuple[bool, Any, Any]:
+    """(out, x, y): True to save, "like" for shape and dtype, None for nothing."""
+    words: list[Any] = [None, None]
+    for rule in rules:
+        for i, word in enumerate(rule.reads):
+            if word == "value":
+                words[i] = True
+            elif word == "like" and words[i] is None:
+                words[i] = "like"
+    return any(r.reads_out for r in rules), words[0], words[1]
+
+
+def _like(array: Any) -> Any:
+    return Spec(array.shape, array.dtype)
+
+
+def _casts(args: tuple[Any, ...], out: Any) -> Any:
+    fits = tuple(None if a.dtype == out.dtype else _like(a) for a in args)
+    return fits if any(fits) else None
+
+
+def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Exception) -> Exception:
+    """A LabError for what NumPy said: the shape rule's, where the operands show the reason, else NumPy's words as hint.
+
+    Errors that the user asked for (`np.errstate(all="raise")`, warnings as errors) and lack of memory stay as they are.
+    """
+    if isinstance(why, LabError | FloatingPointError | Warning | MemoryError):
+        return why
+    specs = [Spec(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+    try:
+        op.shape(*specs, **params)
+    except LabError as better:
+        return better
+    except Exception:  # noqa: BLE001, S110 - a shape rule that fails in NumPy, as the op did, has nothing to add
+        pass
+    kind = DTypeError if isinstance(why, TypeError) else ShapeError if isinstance(why, IndexError) else ArgumentError
+    words = [f"{s.dtype} {s.shape}" if isinstance(s, Spec) else repr(s) for s in specs]
+    settings = "".join(f"; {name}={value!r}"[:60] for name, value in params.items())
+    return kind(f"{op.name} cannot take these operands", given=" and ".join(words) + settings, hint=str(why))
+
+
+MAKE_APPLY.append(make_apply)

@@ -1,0 +1,56 @@
+"""Batching: every value may carry an extra axis in front, which the mapped function does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from lab.autograd.interpreter import Interpreter, Tracer
+from lab.errors import ConcretizationError, LabError
+from lab.ops import concatenate, expand_dims, getitem
+from lab.ops.primitive import Op
+from lab.shapes import Spec
+
+
+class Batch(Interpreter):
+    """One `vmap`: the batch axis of a tracer's value is axis 0."""
+
+    word: ClassVar[str] = "vmap"
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def shape_of(self, tracer: Tracer) -> tuple[int, ...]:
+        return tuple(tracer.value.shape[1:])
+
+    def concrete(self, tracer: Tracer) -> Any:
+        raise ConcretizationError(
+            "the value of a mapped variable was asked for inside vmap",
+            given=f"shape {tracer.shape}, {self.size} values at once",
+            hint="use lab.where instead of if, or loop instead of vmap",
+        )
+
+    def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        mapped = tuple(isinstance(a, Tracer) and a.interp is self for a in args)
+        values = tuple(a.value if m else a for a, m in zip(args, mapped, strict=True))
+        if op.batch is None:
+            return Tracer(self, loop_and_stack(op, self.size, mapped, values, params))
+        try:
+            out = op.batch(self.size, mapped, *values, **params)
+        except LabError:
+            op.shape(*(self._member(a) for a in args), **params)  # says it with the shapes that the function sees
+            raise
+        return out if op.collective else Tracer(self, out)  # what every member gets is the same for all: not mapped
+
+    def _member(self, a: Any) -> Any:
+        return Spec(tuple(a.shape), a.dtype) if hasattr(a, "shape") else a
+
+
+def loop_and_stack(op: Op, size: int, mapped: tuple[bool, ...], values: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """The rule of last resort: one call for each member. A test lists the ops that still use it."""
+    rows = [
+        op(*(getitem(v, index=i) if m else v for v, m in zip(values, mapped, strict=True)), **params)
+        for i in range(size)
+    ]
+    return concatenate(*(expand_dims(row, axis=0) for row in rows), axis=0)

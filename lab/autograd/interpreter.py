@@ -1,0 +1,149 @@
+"""The one interpreter switch: the arguments decide what applying an op means.
+
+A transform wraps its inputs in Tracers that carry its level. The highest level among the arguments applies the op,
+peels its own layer, and calls the op again on what is below. There is no stack: perturbations cannot be confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lab.autograd.tensor import Tensor
+from lab.errors import TracerLeakError, UnsupportedError
+from lab.ops.primitive import Op
+
+_levels = count(1)
+_newest = 0
+
+
+def newest_level() -> int:
+    """The level of the youngest transform that was ever started."""
+    return _newest
+
+
+class Interpreter:
+    """What one transform does with ops. Subclasses define `apply`.
+
+    Attributes:
+        level: position in the nesting, from a global counter: younger transforms are above older ones.
+        alive: False once the transform ended; its tracers then refuse to be used.
+    """
+
+    word: ClassVar[str] = "transform"
+
+    def __init__(self) -> None:
+        global _newest  # noqa: PLW0603 - one counter for the process, as the levels are
+        self.level = _newest = next(_levels)
+        self.alive = True
+
+    def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Peel this level from the arguments, apply the op below, wrap the result."""
+        raise TypeError(f"{type(self).__name__} does not say what applying an op means")
+
+    def concrete(self, tracer: Tracer) -> Any:
+        """The value one layer below, for code that needs numbers; raises where they are not known."""
+        return tracer.value
+
+    def shape_of(self, tracer: Tracer) -> tuple[int, ...]:
+        """Shape as the traced function sees it."""
+        return tuple(tracer.value.shape)
+
+
+class Tracer(Tensor):
+    """A value above the plain level.
+
+    Attributes:
+        interp: the transform that it belongs to.
+        value: the value one layer below: an array, a Tensor, a Tracer of a lower level (a Spec while tracing a graph).
+        extra: what the transform knows of it: a tape node, a tangent, a variable.
+    """
+
+    __slots__ = ("extra", "interp")
+    interp: Interpreter
+    extra: Any
+
+    def __init__(self, interp: Interpreter, value: Any, extra: Any = None) -> None:
+        self.value, self.node = value, None
+        self.interp, self.extra = interp, extra
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.interp.shape_of(self)
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+
+FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_frames", default=())
+"""The active `vmap(axis_name=...)` axes, outermost first."""
+
+
+def operand(op: Op, x: Any) -> Any:
+    """An operand as an array of numbers, or a number.
+
+    Raises:
+        UnsupportedError: it is neither.
+    """
+    if isinstance(x, Tensor):
+        return x.value
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fiub":
+            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
+        return x
+    if isinstance(x, bool | int | float):
+        return x if op.elementwise else np.asarray(x)
+    if isinstance(x, np.generic):
+        return operand(op, np.asarray(x))
+    if isinstance(x, list | tuple):
+        if any(isinstance(e, Tensor) for e in x):
+            raise UnsupportedError(
+                f"{op.name} got a list that contains tensors",
+                given=repr(x)[:60],
+                hint="join them with lab.stack or lab.concatenate",
+            )
+        try:
+            return operand(op, np.asarray(x))
+        except (ValueError, TypeError):
+            raise UnsupportedError(
+                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
+            ) from None
+    raise UnsupportedError(
+        f"{op.name} cannot take this argument",
+        given=f"{type(x).__name__}",
+        hint="tensors, arrays and numbers are understood",
+    )
+
+
+def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Apply an op where some argument is a Tracer, or the op meets the members of a named axis.
+
+    Raises:
+        TracerLeakError: a tracer of a transform that has ended.
+    """
+    top: Interpreter | None = None
+    args = tuple(a if isinstance(a, Tensor) else operand(op, a) for a in args)
+    for a in args:
+        if isinstance(a, Tracer):
+            if not a.interp.alive:
+                raise TracerLeakError(
+                    "a value from inside a finished transform was used after its end",
+                    given=f"a value of {a.interp.word} in {op.name}",
+                    hint="return it from the function instead of storing it outside",
+                )
+            if top is None or a.interp.level > top.level:
+                top = a.interp
+    if op.collective:  # the axis counts as an argument
+        for name, frame in FRAMES.get():
+            if name == params["axis_name"] and (top is None or frame.level > top.level):
+                top = frame
+    if top is None:
+        from lab.autograd.apply import apply_plain
+
+        return apply_plain(op, args, params)
+    return top.apply(op, args, params)

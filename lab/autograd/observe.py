@@ -1,0 +1,209 @@
+"""What the tape tells its listeners: events built from nodes, only while somebody listens.
+
+The source line is the first frame outside the lab; names of leaves are looked for among that frame's variables, so that
+the picture says "x" where the code does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from math import hypot, isfinite, sqrt
+from pathlib import Path
+from time import perf_counter_ns
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from lab.autograd.tape import AnyNode, Leaf, Node
+from lab.config import STATE
+from lab.events.bus import Detail, bus
+from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
+from lab.events.event import ORIGIN
+from lab.ops.primitive import Op
+
+_OURS = (str(Path(__file__).resolve().parents[1]) + os.sep, "<formula ")
+"""How names of files of the lab's own code begin; rules made from formulas have no file."""
+LARGEST_COPY = 4096
+"""Arrays of more entries are described by statistics, never copied."""
+
+FEW = 32
+_NOTHING = (float("nan"),) * 4
+
+EVERY = 1023
+"""The queue's length is looked at once in so many (a power of two, less one) rows that were appended directly."""
+
+_append: Callable[[Any], None] = bus.append  # plain tuples: a Row costs 200 ns more
+_now, _origin = perf_counter_ns, ORIGIN.get
+
+
+def observe_unary(node: Node, parent: AnyNode, x: Any, out: Any) -> None:
+    """`observe_op` for one operand: appends the row itself while nobody wants sources or values."""
+    if not bus.plain:
+        observe_op(node.op, node, (x,), out)
+        return
+    number = node.id
+    if parent.generation < bus.generation:
+        _tell_leaf(parent, x, None)
+    _append((OpRecorded, _now(), _origin(), (number, node.op.name, (parent.id,), out.shape, out.dtype, 0)))
+    if not number & EVERY:
+        bus.relieve()
+
+
+def observe_binary(node: Node, x: Any, y: Any, out: Any) -> None:
+    """`observe_op` for two operands."""
+    if not bus.plain:
+        observe_op(node.op, node, (x, y), out)
+        return
+    number = node.id
+    a, b = node.parents
+    id_a = id_b = -1
+    if a is not None:
+        id_a = a.id
+        if a.generation < bus.generation:
+            _tell_leaf(a, x, None)
+    if b is not None:
+        id_b = b.id
+        if b.generation < bus.generation:
+            _tell_leaf(b, y, None)
+    _append((OpRecorded, _now(), _origin(), (number, node.op.name, (id_a, id_b), out.shape, out.dtype, 0)))
+    if not number & EVERY:
+        bus.relieve()
+
+
+def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int = 0) -> None:
+    """Emit LeafUsed, OpRecorded and, if asked for, ValueSeen for a node that was just recorded.
+
+    Only called while somebody listens to operations. The general way; the two above are its fast twins.
+    """
+    ids = []
+    frame = _user_frame() if bus.sources else None
+    for i, parent in enumerate(node.parents):
+        if parent is None:
+            ids.append(-1)
+            continue
+        ids.append(parent.id)
+        if parent.generation < bus.generation:
+            _tell_leaf(parent, args[i], frame)
+    if frame is None:
+        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), out.shape, out.dtype, level)
+    else:
+        words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
+        where = STATE.get().module, frame.f_code.co_filename, frame.f_lineno
+        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, words, *where)
+    if bus.detail:
+        emit_value(node.id, "value", out)
+
+
+def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:
+    assert isinstance(leaf, Leaf)  # a Node is of every generation
+    leaf.generation = bus.generation
+    bus.emit_row(LeafUsed, leaf.id, leaf.name or _name_of(a, frame), tuple(a.shape), a.dtype)
+    if bus.detail:
+        emit_value(leaf.id, "value", a)
+
+
+def remember_line(node: Node) -> None:
+    """Keep the source line of a node, for anomaly mode."""
+    frame = _user_frame()
+    node.where = f"{frame.f_code.co_filename}, line {frame.f_lineno}" if frame else ""
+
+
+def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int = -1) -> None:
+    """Emit ValueSeen; values above the plain level are described by the array below, or not at all."""
+    array = array_of(value)
+    if array is None:
+        return
+    numbers = statistics(array)
+    keep = bus.detail >= Detail.VALUE and array.size <= LARGEST_COPY
+    bus.emit_row(ValueSeen, node, role, source, argument, array.shape, *numbers, array.copy() if keep else None)
+
+
+def statistics(array: Any) -> tuple[float, float, float, float, int]:
+    """(minimum, maximum, mean, norm) of the finite entries in float64, and how many are not finite.
+
+    A handful of entries is faster in Python than in NumPy, whose every call costs more than they do.
+
+    Example:
+        >>> import numpy as np
+        >>> statistics(np.array([3.0, np.inf, -4.0]))
+        (-4.0, 3.0, -0.5, 5.0, 1)
+    """
+    size = array.size
+    if size <= FEW:
+        values = [float(v) for v in array.ravel().tolist() if isfinite(v)]
+        if not values:
+            return (*_NOTHING, size)
+        return min(values), max(values), sum(values) / len(values), hypot(*values), size - len(values)
+    wide = array.astype(np.float64).ravel()
+    with np.errstate(invalid="ignore", over="ignore"):  # inf - inf is what is being looked for
+        total = float(np.add.reduce(wide))
+        if not isfinite(total):
+            wide = wide[np.isfinite(wide)]
+            if not wide.size:
+                return (*_NOTHING, size)
+            total = float(np.add.reduce(wide))
+    low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
+    return low, high, total / wide.size, sqrt(float(wide.dot(wide))), size - wide.size
+
+
+def array_of(value: Any) -> Any:
+    """The array below all levels, None where there is none (a traced value)."""
+    while not isinstance(value, np.ndarray):
+        if isinstance(value, np.generic | float | int):
+            return np.asarray(value)
+        value = getattr(value, "value", None)
+        if value is None or isinstance(value, tuple):  # nothing there, or the Spec of a traced value
+            return None
+    return value
+
+
+def _user_frame() -> FrameType | None:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    # A run's thread starts in threading.py: where all code above is the lab's own, there is no user's line to show.
+    return None if frame is None or frame.f_code.co_filename == threading.__file__ else frame
+
+
+def _name_of(a: Any, frame: FrameType | None) -> str:
+    while frame is not None:
+        for scope in (frame.f_locals, frame.f_globals):
+            for name, value in list(scope.items()):
+                if value is a and not name.startswith("_"):
+                    return name
+        frame = frame.f_back if frame.f_code.co_name in ("<lambda>", "<listcomp>") else None
+    return ""
+
+
+def _constant(a: Any) -> str:
+    array = array_of(a)
+    if array is None:
+        return "?"
+    if array.ndim == 0:
+        return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())
+    return f"{array.shape} {array.dtype}".replace(",)", ")")
+
+
+def parent_ids(parents: tuple[AnyNode | None, ...]) -> tuple[int, ...]:
+    """Ids of parents, -1 for an operand that is not tracked."""
+    return tuple([-1 if p is None else p.id for p in parents])
+
+
+def observe_rule(node: Node, level: int) -> None:
+    """Emit RuleApplied for a node whose rules just ran."""
+    rules, parents, number = node.op.rules, node.parents, node.id
+    if None in rules:
+        rule = node.op.rule
+        targets = tuple([-1 if rule(i) is None else p for i, p in enumerate(parent_ids(parents))])
+    elif len(parents) == 2:
+        a, b = parents
+        targets = (-1 if a is None else a.id, -1 if b is None else b.id)
+    else:
+        targets = parent_ids(parents)
+    _append((RuleApplied, _now(), _origin(), (number, node.op.name, targets, level)))
+    if not number & EVERY:
+        bus.relieve()

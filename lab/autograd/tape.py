@@ -1,0 +1,146 @@
+"""What is remembered of a computation: a Leaf for each tensor that the user made, a Node for each operation.
+
+Nodes carry increasing ids, so that any order by id is a topological order; they point at their parents only, so that a
+graph that is dropped is freed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from lab.ops.primitive import Op
+from lab.shapes import Spec, folded_axes
+
+next_id: Callable[[], int] = count(1).__next__
+"""Ids of nodes and times of mutations: one clock, so that "recorded after the last mutation" is one comparison."""
+
+
+class Leaf:
+    """A tensor that requires a gradient and was not computed.
+
+    Attributes:
+        id: smaller than the id of every node computed from it.
+        grad: None (no gradient yet), an array, or a Tensor after `create_graph`.
+        hooks: called with the gradient; what they return, unless None, replaces it.
+        name: given by the user, or the path of a parameter.
+        generation: the bus generation to which it announced itself last.
+    """
+
+    __slots__ = ("generation", "grad", "hooks", "id", "name")
+
+    def __init__(self, name: str = "") -> None:
+        self.id = next_id()
+        self.grad: Any = None
+        self.hooks: list[Callable[[Any], Any]] | None = None
+        self.name = name
+        self.generation = -1
+
+
+class Node:
+    """One operation that ran.
+
+    Attributes:
+        id: larger than the ids of its parents.
+        op: its record.
+        parents: for each operand its node, None where nothing is tracked.
+        saved: (output, *operands) as far as a wanted rule reads them, None elsewhere; None once freed by a walk.
+        fit: for each operand the Spec that its gradient must be brought to, None where it fits; None if all do.
+        params: parameters of the op, empty for most.
+        hooks: called with the cotangent.
+        where: "file, line n" in anomaly mode, else "".
+    """
+
+    __slots__ = ("fit", "hooks", "id", "op", "params", "parents", "saved", "where")
+
+    generation: ClassVar[int] = 1 << 62
+    """A leaf announces itself to new listeners; a node never needs to."""
+
+    id: int
+    op: Op
+    parents: tuple[AnyNode | None, ...]
+    saved: tuple[Any, ...] | None
+    fit: tuple[Spec | None, ...] | None
+    params: dict[str, Any]
+    hooks: list[Callable[[Any], Any]] | None
+    where: str
+
+
+AnyNode: TypeAlias = Leaf | Node
+
+NO_PARAMS: dict[str, Any] = {}
+
+
+def fit_of(args: tuple[Any, ...], out: Any) -> tuple[Spec | None, ...] | None:
+    """What each operand's gradient must be brought to, seen that the rules give it shape and dtype of `out`."""
+    shape, dtype = out.shape, out.dtype
+    specs = tuple(
+        None if not hasattr(a, "shape") or (a.shape == shape and a.dtype == dtype) else Spec(a.shape, np.dtype(a.dtype))
+        for a in args
+    )
+    return specs if any(s is not None for s in specs) else None
+
+
+def saved_of(op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    """(output, *operands) as far as the rules of the tracked operands read them."""
+    reads_out, reads = False, [""] * len(args)
+    for i, parent in enumerate(parents):
+        rule = op.rule(i)
+        if parent is None or rule is None:
+            continue
+        reads_out = reads_out or rule.reads_out
+        for j in range(len(args)):
+            word = rule.reads[0 if op.variadic else j] if rule.reads else ""
+            if word == "value" or (word == "like" and reads[j] == ""):
+                reads[j] = word
+    kept = [
+        firm(a, out)
+        if word == "value"
+        else Spec(a.shape, np.dtype(a.dtype))
+        if word == "like" and hasattr(a, "dtype")
+        else None
+        for a, word in zip(args, reads, strict=True)
+    ]
+    return (out if reads_out else None, *kept)
+
+
+def firm(a: Any, out: Any) -> Any:
+    """An operand as its rules read it: a Python number becomes an array of the output's dtype.
+
+    In a rule it may meet other numbers only, and what NumPy makes of those would not be weak any more.
+    """
+    return np.asarray(a, out.dtype) if type(a) is float or type(a) is int else a
+
+
+def record(
+    op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...], out: Any, params: dict[str, Any]
+) -> Node:
+    """The general way to make a node: any number of operands, any kind of values."""
+    node: Node = object.__new__(Node)
+    node.id = next_id()
+    node.op, node.parents, node.params = op, parents, params
+    node.saved = saved_of(op, parents, args, out)
+    node.fit = fit_of(args, out) if op.elementwise else _cast_only(args, out)
+    node.hooks, node.where = None, ""
+    return node
+
+
+def _cast_only(args: tuple[Any, ...], out: Any) -> tuple[Spec | None, ...] | None:
+    """For ops whose rules give the right shape themselves: only the dtype may need a cast."""
+    dtype = out.dtype
+    specs = tuple(
+        None if not hasattr(a, "dtype") or a.dtype == dtype else Spec(a.shape, np.dtype(a.dtype)) for a in args
+    )
+    return specs if any(s is not None for s in specs) else None
+
+
+def fold_eager(ct: Any, spec: Spec) -> Any:
+    """A cotangent array brought to the shape and dtype of its operand."""
+    if ct.shape != spec.shape:
+        axes = folded_axes(ct.shape, spec.shape)
+        ct = np.add.reduce(ct, axis=axes) if axes else ct
+        ct = ct.reshape(spec.shape) if ct.shape != spec.shape else ct
+    return ct if ct.dtype == spec.dtype else np.asarray(ct).astype(spec.dtype)

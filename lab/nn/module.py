@@ -1,0 +1,219 @@
+"""A module: parameters and smaller modules as attributes, and a forward that uses them.
+
+Nothing is declared: whatever tensor or module an attribute holds, also in a list or dict, is found, in order of
+definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.autograd import Leaf, Tensor, mutation, tensor
+from lab.config import STATE, using
+from lab.errors import ArgumentError, ShapeError, UnsupportedError
+from lab.events import bus
+
+
+class Module:
+    """Base of everything that has parameters. Set attributes in `__init__`, define `forward`, call the module.
+
+    Parameters are the tensors among the attributes that require a gradient; each one's name becomes its path from the
+    outermost module ("layers.0.weight").
+
+    Attributes:
+        training: False after `eval()`; for modules that behave differently then.
+
+    Example:
+        >>> class Scale(Module):
+        ...     def __init__(self):
+        ...         self.factor = tensor([2.0], requires_grad=True)
+        ...     def forward(self, x):
+        ...         return x * self.factor
+        >>> from lab.autograd import tensor
+        >>> model = Scale()
+        >>> model(tensor([1.0, 3.0])).numpy().tolist()
+        [2.0, 6.0]
+        >>> list(model.named_parameters())[0][0]
+        'factor'
+    """
+
+    training: bool = True
+    path: str = ""
+    """Path from the outermost module, "" for that one itself."""
+
+    def forward(self, *inputs: Any) -> Any:
+        """What the module computes; a subclass says it."""
+        kind = type(self).__name__
+        raise UnsupportedError(
+            f"{kind} has no forward", given=f"{kind}(...) was called", hint="define forward(self, x)"
+        )
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        if bus.sources:  # somebody records where operations come from
+            with using(module=self.path):
+                return self.forward(*inputs, **options)
+        return self.forward(*inputs, **options)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if isinstance(value, Module | Tensor | list | tuple | dict):
+            self.name_parts()
+
+    # --- what it is made of --------------------------------------------------------------------------------------
+
+    def parts(self) -> Mapping[str, Any]:
+        """Where to look for parameters and modules: the attributes, by name."""
+        return vars(self)
+
+    def named_modules(self, path: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all within it with their paths, outermost first, each once."""
+        seen: set[int] = set()
+        for where, part in _walk(path, self):
+            if isinstance(part, Module) and id(part) not in seen:
+                seen.add(id(part))
+                yield where, part
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters with their paths, in order of definition, each once.
+
+        Example:
+            >>> from lab.nn import Linear, ReLU, Sequential
+            >>> [name for name, p in Sequential(Linear(2, 3), ReLU(), Linear(3, 1)).named_parameters()]
+            ['0.weight', '0.bias', '2.weight', '2.bias']
+        """
+        seen: set[int] = set()
+        for where, part in _walk("", self):
+            if isinstance(part, Tensor) and isinstance(part.node, Leaf) and id(part) not in seen:
+                seen.add(id(part))
+                yield where, part
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters, in order of definition."""
+        return [p for _, p in self.named_parameters()]
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trainable entries.
+
+        Example:
+            >>> from lab.nn import Linear
+            >>> Linear(64, 10).n_parameters
+            650
+        """
+        return sum(p.size for p in self.parameters())
+
+    def name_parts(self) -> None:
+        """Tell each part its path. Done whenever an attribute is set; call it after changing a list in place."""
+        for where, module in self.named_modules():
+            object.__setattr__(module, "path", where)
+        for where, parameter in self.named_parameters():
+            leaf_of(parameter).name = where
+
+    # --- what can be done to it ----------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Set `training` here and in all modules within."""
+        for _, module in self.named_modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """The same as `train(False)`."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for parameter in self.parameters():
+            leaf_of(parameter).grad = None
+
+    def state_dict(self) -> dict[str, npt.NDArray[Any]]:
+        """Copies of the parameters by path."""
+        return {name: p.value.copy() for name, p in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
+        """Write values into the parameters, in place, cast to their dtypes; all or, on an error, none.
+
+        Raises:
+            ArgumentError: a parameter is missing in `state`, or a name there is no parameter.
+            ShapeError: a value has another shape than its parameter.
+
+        Example:
+            >>> from lab.nn import Linear
+            >>> a, b = Linear(2, 2, rng=0), Linear(2, 2, rng=1)
+            >>> b.load_state_dict(a.state_dict())
+            >>> bool((a.weight.numpy() == b.weight.numpy()).all())
+            True
+        """
+        parameters = dict(self.named_parameters())
+        if missing := [name for name in parameters if name not in state]:
+            hint = "the state is of another model, or paths have changed"
+            raise ArgumentError("the state lacks parameters of the model", given=_some(missing), hint=hint)
+        if foreign := [name for name in state if name not in parameters]:
+            hint = f"the model has {_some(list(parameters))}"
+            raise ArgumentError("the state has names that the model does not", given=_some(foreign), hint=hint)
+        values = {name: np.asarray(state[name]) for name in parameters}
+        for name, p in parameters.items():
+            if values[name].shape != p.shape:
+                raise ShapeError(f"{name} has another shape in the state", given=f"{values[name].shape} for {p.shape}")
+        for name, p in parameters.items():
+            p.value[...] = values[name]
+            mutation.mark(p.value)
+
+    # --- how it looks --------------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """What stands between the brackets of its own line; a subclass says it."""
+        return ""
+
+    def __repr__(self) -> str:
+        inner = [(name, part) for name, part in _direct(self) if isinstance(part, Module)]
+        if not inner:
+            return f"{type(self).__name__}({self.describe()})"
+        lines = [f"  {name}: {part!r}".replace("\n", "\n  ") for name, part in inner]
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+
+
+def parameter(value: npt.ArrayLike, name: str = "") -> Tensor:
+    """A trainable tensor with the lab's dtype for parameters.
+
+    Example:
+        >>> parameter([1, 2]).dtype.name, parameter([1, 2]).requires_grad
+        ('float32', True)
+    """
+    return tensor(value, dtype=STATE.get().dtype, requires_grad=True, name=name)
+
+
+def leaf_of(parameter: Tensor) -> Leaf:
+    """The leaf that holds a parameter's gradient and name."""
+    assert isinstance(parameter.node, Leaf)
+    return parameter.node
+
+
+def _direct(module: Module) -> Iterator[tuple[str, Tensor | Module]]:
+    """The tensors and modules that a module holds itself, also in lists and dicts."""
+    for name, part in module.parts().items():
+        yield from _held(name, part)
+
+
+def _held(where: str, part: object) -> Iterator[tuple[str, Tensor | Module]]:
+    if isinstance(part, Tensor | Module):
+        yield where, part
+    elif isinstance(part, list | tuple | dict):
+        for key, inner in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from _held(f"{where}.{key}", inner)
+
+
+def _walk(where: str, part: Tensor | Module) -> Iterator[tuple[str, Tensor | Module]]:
+    """A part and everything within it with paths, outermost first."""
+    yield where, part
+    if isinstance(part, Module):
+        for name, inner in _direct(part):
+            yield from _walk(f"{where}.{name}" if where else name, inner)
+
+
+def _some(names: list[str], limit: int = 4) -> str:
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")

@@ -1,0 +1,236 @@
+"""Reductions: sum, mean, max, min, logsumexp, softmax over any axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lab.errors import ShapeError
+from lab.ops.elementwise import exp
+from lab.ops.primitive import Op, primitive
+from lab.ops.sample import Sample
+from lab.ops.shape import broadcast_to, reshape
+from lab.shapes import Spec, kept, normal_axes, reduced
+
+_add: Callable[..., Any] = np.add.reduce  # NumPy's stubs take a literal keepdims only
+
+SAMPLES = [
+    Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((2, 3, 4),), {"axis": (0, -1)}),
+    Sample(((2, 3),), {"axis": 0, "keepdims": True}), Sample(((),)),
+]  # fmt: skip
+
+
+def _common(op: Op, check: Callable[[tuple[int, ...], Any], None] = lambda _shape, _axis: None) -> None:
+    """The shape and batching rules that all reductions share."""
+
+    @op.shaped
+    def shape(x: Spec, *, axis: Any, keepdims: bool) -> Spec:
+        check(x.shape, axis)
+        dtype = np.asarray(op.forward(np.ones((1,) * x.ndim, x.dtype))).dtype
+        return Spec(reduced(x.shape, axis, keepdims, op=op.name), dtype)
+
+    @op.batching
+    def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: Any, keepdims: bool) -> Any:
+        check(tuple(x.shape[1:]), axis)
+        axes = tuple(a + 1 for a in normal_axes(axis, x.ndim - 1, op=op.name))
+        return op(x, axis=axes, keepdims=keepdims)
+
+
+def _spread(ct: Any, x: Any, axis: Any) -> Any:
+    """A cotangent of a reduction put back over the axes that it lost."""
+    return broadcast_to(reshape(ct, shape=kept(x.shape, axis)), shape=x.shape)
+
+
+@primitive(
+    linear="each",
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
+)
+def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Sum over axes."""
+    if axis is not None and not np.ndim(x):
+        normal_axes(axis, 0, op="sum")  # NumPy lets axis 0 and -1 of a single number pass
+    return _add(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
+
+
+@sum_.vjp(text="ct for every entry")
+def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> Any:
+    return _spread(ct, x_like, axis)
+
+
+@primitive(
+    linear="each",
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.average(x, axis=axis, keepdims=keepdims),
+)
+def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Arithmetic mean over axes; of no entries it is nan."""
+    total = sum_.forward(x, axis=axis, keepdims=keepdims)
+    n = _count(np.shape(x), axis)
+    with np.errstate(invalid="ignore"):
+        return (
+            total / np.asarray(n, np.result_type(total, np.float16))
+            if np.ndim(total)
+            else np.true_divide(total, n, dtype=np.result_type(total, np.float16))
+        )
+
+
+def _count(shape: tuple[int, ...], axis: Any) -> int:
+    return int(np.prod([shape[a] for a in normal_axes(axis, len(shape))], dtype=np.int64))
+
+
+@mean.vjp(text="ct / number of entries, for every entry")
+def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> Any:
+    return _spread(ct * (1.0 / max(_count(x_like.shape, axis), 1)), x_like, axis)
+
+
+def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -> Op:
+    """Max or min: the gradient goes to the extreme entries, shared equally between ties."""
+
+    def check(shape: tuple[int, ...], axis: Any) -> None:
+        if not all(shape[a] for a in normal_axes(axis, len(shape), op=name)):
+            raise ShapeError(f"{name} of no entries", given=f"shape {shape}, axis {axis}")
+
+    def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        check(np.shape(x), axis)
+        return reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
+
+    forward.__name__ = name
+    forward.__doc__ = f"{word} entry over axes; ties share the gradient equally."
+    op = primitive(
+        samples=SAMPLES, masks=True, reference=reference,
+        error_samples=[(((0, 3),), {"axis": 0}, f"{name} of no entries")],
+    )(forward)  # fmt: skip
+
+    @op.vjp(text="ct to the extreme entries, shared between ties")
+    def _vjp(ct: Any, out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+        hit = x == _spread(out, x, axis)
+        shares = sum_(hit * np.ones((), ct.dtype), axis=axis, keepdims=True)
+        return hit * broadcast_to(reshape(ct, shape=kept(x.shape, axis)) / shares, shape=x.shape)
+
+    @op.jvp
+    def _jvp(tangents: tuple[Any, ...], out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+        hit = x == _spread(out, x, axis)
+        share = hit / sum_(hit * np.ones((), x.dtype), axis=axis, keepdims=True)
+        return sum_(share * tangents[0], axis=axis, keepdims=keepdims)
+
+    _common(op, check)
+    return op
+
+
+max_ = _extreme(
+    "max", np.maximum.reduce, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
+)
+min_ = _extreme(
+    "min", np.minimum.reduce, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
+)
+
+
+def _floating(x: Any) -> Any:
+    """Integers and booleans as the floats that NumPy's exp makes of them."""
+    x = np.asarray(x)
+    return x if x.dtype.kind == "f" else x.astype(np.result_type(x.dtype, np.float16))
+
+
+def _shift(x: Any, axis: Any) -> Any:
+    """The largest entry along `axis`, 0 where it is infinite: what exp is taken relative to."""
+    top = np.maximum.reduce(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=True, initial=-np.inf)
+    return np.where(np.isfinite(top), top, np.zeros((), np.asarray(x).dtype))
+
+
+@primitive(
+    samples=SAMPLES,
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
+)
+def logsumexp(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """log(sum(exp(x))) over axes, without overflow; of no entries it is -inf."""
+    x = _floating(x)
+    shift = _shift(x, axis)
+    with np.errstate(divide="ignore"):
+        total = np.log(sum_.forward(np.exp(x - shift), axis=axis, keepdims=True))
+    return np.reshape(total + shift, reduced(x.shape, axis, keepdims)).astype(x.dtype, copy=False)
+
+
+@logsumexp.vjp(text="ct * softmax(x)")
+def _logsumexp_vjp(ct: Any, out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return _spread(ct, x, axis) * exp(x - _spread(out, x, axis))
+
+
+@logsumexp.jvp
+def _logsumexp_jvp(tangents: tuple[Any, ...], out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return sum_(tangents[0] * exp(x - _spread(out, x, axis)), axis=axis, keepdims=keepdims)
+
+
+for _op in (sum_, mean, logsumexp):
+    _common(_op)
+
+
+@primitive(
+    samples=[Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((4,),), {"axis": 0})],
+    precision="wide",
+    reference=lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True),
+)
+def softmax(x: Any, *, axis: int = -1) -> Any:
+    """exp(x) divided by its sum along an axis, without overflow."""
+    x = _floating(x)
+    if not -x.ndim <= axis < x.ndim:
+        normal_axes(axis, x.ndim, op="softmax")
+    e = np.exp(x - _shift(x, axis))
+    return e / np.add.reduce(e, axis=axis, keepdims=True)
+
+
+@softmax.vjp(text="out * (ct - sum(ct * out))")
+def _softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
+    return out * (ct - sum_(ct * out, axis=axis, keepdims=True))
+
+
+@softmax.jvp
+def _softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int) -> Any:
+    return _softmax_vjp(tangents[0], out, None, axis=axis)  # its Jacobian is symmetric
+
+
+@primitive(
+    samples=[Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((4,),), {"axis": 0})],
+    precision="wide",
+    reference=lambda x, axis=-1: np.log(np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)),
+)
+def log_softmax(x: Any, *, axis: int = -1) -> Any:
+    """log(softmax(x)) along an axis, exact also where the softmax underflows."""
+    x = _floating(x)
+    if not -x.ndim <= axis < x.ndim:
+        normal_axes(axis, x.ndim, op="log_softmax")
+    shifted = x - _shift(x, axis)
+    return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
+
+
+@log_softmax.vjp(text="ct - softmax(x) * sum(ct)")
+def _log_softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
+    return ct - exp(out) * sum_(ct, axis=axis, keepdims=True)
+
+
+@log_softmax.jvp
+def _log_softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int) -> Any:
+    (t,) = tangents
+    return t - sum_(exp(out) * t, axis=axis, keepdims=True)
+
+
+def _row_rules(op: Op) -> None:
+    @op.shaped
+    def shape(x: Spec, *, axis: int) -> Spec:
+        normal_axes(axis, x.ndim, op=op.name)
+        return Spec(x.shape, np.result_type(x.dtype, np.float16))
+
+    @op.batching
+    def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
+        return op(x, axis=axis + 1 if axis >= 0 else axis)
+
+
+for _op in (softmax, log_softmax):
+    _row_rules(_op)
+
+__all__ = ["log_softmax", "logsumexp", "max_", "mean", "min_", "softmax", "sum_"]

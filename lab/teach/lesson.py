@@ -1,0 +1,136 @@
+"""A lesson that runs: its predictions and checks, and the learner's progress in it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from lab.errors import ArgumentError, LabError
+from lab.teach.exercise import Feedback
+from lab.teach.exercises import EXERCISES
+from lab.teach.predict import Prediction
+from lab.teach.progress import Progress
+
+T = TypeVar("T")
+
+PROGRESS_FILE = "my_progress.json"
+
+
+class Lesson:
+    """Predictions, checks and progress of one lesson.
+
+    Args:
+        name: the lesson's number or file name, e.g. "00".
+        progress: where answers are kept; by default the file `my_progress.json` in the current folder, or what the
+            environment variable LAB_PROGRESS names ("" keeps nothing on disk).
+
+    Example:
+        >>> lesson = Lesson("00", progress=Progress(None))
+        >>> prediction = lesson.prediction("slope", "of x * x at 3", answer=lambda: 6)
+        >>> lesson.commit("slope", 6)
+        >>> prediction.reveal().right
+        True
+    """
+
+    def __init__(self, name: str, *, progress: Progress | None = None) -> None:
+        self.name = name
+        self.progress = progress if progress is not None else Progress(default_path())
+        self.predictions: dict[str, Prediction] = {}
+
+    def prediction(
+        self,
+        name: str,
+        question: str,
+        *,
+        answer: Callable[[], object],
+        unit: str = "",
+        tolerance: float = 1e-6,
+        choices: Sequence[str] = (),
+    ) -> Prediction:
+        """Ask a question; what was committed under its name in an earlier session is committed again."""
+        made = Prediction(question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
+        before = self.progress.chapter(self.name)["predictions"].get(name)
+        if before is not None:
+            try:
+                made.commit(before["value"])
+            except ArgumentError:  # the question has changed since: ask it again
+                del self.progress.chapter(self.name)["predictions"][name]
+        self.predictions[name] = made
+        return made
+
+    def commit(self, name: str, value: object) -> None:
+        """Commit to the prediction of this name, and keep what was said.
+
+        Raises:
+            ArgumentError: no prediction has this name, or it cannot have this value.
+            PredictionError: the answer has been revealed.
+        """
+        prediction = find(self.predictions, name)
+        prediction.commit(value)
+        assert prediction.guess is not None
+        self.progress.said(self.name, name, prediction.guess)
+
+    def check(self, function: Callable[..., object], *, timeout: float = 3.0) -> Feedback:
+        """Check a function against the exercise of its name.
+
+        Raises:
+            ArgumentError: no exercise has this name.
+        """
+        name = getattr(function, "__name__", "")
+        if name not in EXERCISES:
+            raise ArgumentError("no exercise has this name", given=repr(name) if name else repr(function),
+                                hint=f"the function keeps the name of its stub: {', '.join(EXERCISES)}")  # fmt: skip
+        before = self.progress.chapter(self.name)["exercises"].get(name)
+        source = source_of(function)
+        n_seen = before["tries"] - (before["source"] == source) if before else 0
+        feedback = EXERCISES[name].check(function, n_hints_seen=max(n_seen, 0), timeout=timeout)
+        self.progress.tried(self.name, name, passed=feedback.passed, source=source)
+        return feedback
+
+    def summary(self) -> list[tuple[str, str]]:
+        """What was asked in this session and how it stands, one row each: (what, state)."""
+        rows = [(name, _state(p)) for name, p in self.predictions.items()]
+        for name, tried in self.progress.chapter(self.name)["exercises"].items():
+            tries = f"{tried['tries']} {'try' if tried['tries'] == 1 else 'tries'}"
+            rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tries}"))
+        return rows
+
+def find(predictions: Mapping[str, T], name: str) -> T:
+    """The prediction of this name.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    if name not in predictions:
+        asked = ", ".join(predictions) or "none"
+        raise ArgumentError("no prediction has this name", given=repr(name),
+                            hint=f"run the cell that asks it; asked so far: {asked}")  # fmt: skip
+    return predictions[name]
+
+
+def _state(prediction: Prediction) -> str:
+    if prediction.guess is None:
+        return "not yet committed"
+    try:
+        return prediction.reveal().text
+    except LabError:
+        return "committed, not yet revealed"
+
+
+def default_path() -> Path | None:
+    """Where progress is kept: LAB_PROGRESS, or `my_progress.json` in the current folder; None for LAB_PROGRESS=""."""
+    named = os.environ.get("LAB_PROGRESS")
+    if named is None:
+        return Path.cwd() / PROGRESS_FILE
+    return Path(named) if named else None
+
+
+def source_of(function: object) -> str:
+    """The text of a function, or "" where it cannot be found."""
+    try:
+        return inspect.getsource(function)  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return ""

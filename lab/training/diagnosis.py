@@ -1,0 +1,55 @@
+"""Where nan or inf came in: the step is done again and recorded, and the first bad value names its operation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from lab.autograd import Tensor, wrap
+from lab.data import Batch
+from lab.events import OpRecorded, ValueSeen, record
+
+
+def origin_of_nonfinite(
+    model: Callable[[Tensor], Tensor], loss: Callable[[Any, Any], Tensor], batch: Batch, parameters: Iterable[Tensor]
+) -> str:
+    """One line on where nan or inf begins in this step; "" if doing it again shows none.
+
+    Looks at the data, at the parameters, and at each operation's value, then at each gradient. Leaves gradients behind.
+    """
+    bad_rows = np.flatnonzero(~np.isfinite(batch.inputs.reshape(len(batch.inputs), -1)).all(axis=1))
+    if bad_rows.size:
+        return f"{bad_rows.size} of {len(batch.inputs)} examples of the batch hold nan or inf"
+    for i, p in enumerate(parameters):
+        n_bad = int(p.value.size - np.isfinite(p.value).sum())
+        if n_bad:
+            return (
+                f"{n_bad} of {p.value.size} entries of parameter {p.name or i} are nan or inf, since an update before"
+            )
+    with record(detail="statistics", kinds=(OpRecorded, ValueSeen)) as rec:
+        loss(model(wrap(batch.inputs)), batch.targets).backward()
+    seen = rec.columns(ValueSeen)
+    bad = np.flatnonzero(seen["n_nonfinite"])
+    if not bad.size:
+        return ""
+    role, node, source = seen["role"][bad[0]], seen["node"][bad[0]], seen["source"][bad[0]]
+    where = _place(rec.columns(OpRecorded), source if role == "contribution" else node)
+    return f"first {_name(seen, bad[0])} in {'' if role == 'value' else 'the backward rule of '}{where}"
+
+
+def _name(seen: Any, row: int) -> str:
+    return "nan or inf" if seen["n_nonfinite"][row] > 1 else "nan or inf entry"
+
+
+def _place(ops: Any, node: int) -> str:
+    row = int(np.flatnonzero(ops["node"] == node)[0])
+    module, file = ops["module"][row], ops["file"][row]
+    file = (
+        "" if file == threading.__file__ else file
+    )  # no line of the user's: the frames of the lab are its own thread's
+    of = f" of layer {module!r}" if module else ""
+    return f"{ops['op'][row]}{of}" + (f" ({PurePath(file).name}, line {ops['line'][row]})" if file else "")

@@ -1,0 +1,72 @@
+"""`fit`: put model, data, loss and optimiser together and let a run begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lab import ops
+from lab.data import Dataset, Loader, as_dataset
+from lab.errors import ArgumentError
+from lab.nn import Module
+from lab.optim import Adam, Optimizer
+from lab.training.evaluate import Loss
+from lab.training.run import Run
+from lab.training.trainer import Training
+
+Data = Dataset | Sequence[npt.ArrayLike]
+
+
+def fit(
+    model: Module,
+    train: Data,
+    *,
+    validation: Data | None = None,
+    loss: Loss = ops.cross_entropy,
+    optimizer: Optimizer | None = None,
+    epochs: int = 10,
+    batch_size: int = 64,
+    rng: int | np.random.Generator | None = 0,
+    name: str = "",
+    measure_every: int = 10,
+    paused: bool = False,
+) -> Run:
+    """Train `model` in a thread of its own; returns at once with the Run to watch, pause, change and await.
+
+    The same seed and the same model give the same bits, however often the run is paused. While it goes on, its
+    parameters change under the hands of whoever uses the model: pause first.
+
+    Args:
+        train: a Dataset or a pair (inputs, targets).
+        validation: evaluated before the first step and after each epoch.
+        loss: `(prediction, targets) -> scalar Tensor`, the mean over the batch.
+        optimizer: Adam with learning rate 1e-3 if none is given.
+        rng: seed of the order of the examples.
+        name: of the run; made unique.
+        measure_every: steps from one measurement of all parameters and gradients to the next, 0 for none.
+        paused: hold before the first step.
+
+    Raises:
+        ArgumentError: a count out of range, or a model without parameters.
+        DataError: data that are no data set.
+
+    Example:
+        >>> from lab.data import digits
+        >>> from lab.nn import mlp
+        >>> train, test = digits()
+        >>> run = fit(mlp(64, 32, 10, rng=0), train, validation=test, epochs=5)
+        >>> run.wait().accuracy > 0.5
+        True
+    """
+    if epochs < 1 or measure_every < 0:
+        given = f"epochs={epochs}, measure_every={measure_every}"
+        raise ArgumentError("training takes an epoch or more", given=given, hint="measure_every=0 measures nothing")
+    if isinstance(model, Module):
+        model.name_parts()
+    test = None if validation is None else as_dataset(validation)
+    loader = Loader(train, batch_size, rng=rng)
+    optimizer = optimizer or Adam(model.parameters())
+    job = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
+    return Run(job, name=name, paused=paused)

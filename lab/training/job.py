@@ -1,0 +1,120 @@
+"""What a run carries out: steps, one at a time, and what may be changed between two of them.
+
+The run knows of threads and buttons, the job of models and data; this protocol is all that they know of each other.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lab.errors import ArgumentError, RunError
+from lab.events import (
+    Evaluated,
+    HyperparameterChanged,
+    ParameterMeasured,
+    RunFinished,
+    RunStarted,
+    RunStateChanged,
+    StepFinished,
+    bus,
+)
+from lab.training.result import Result
+
+RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
+"""The kinds of events that a run records of itself."""
+
+
+class Job(Protocol):
+    """The steps of a run. All but `hyperparameters` and `check` are called in the run's thread, between two steps.
+
+    Attributes:
+        step: steps done so far.
+        n_steps: steps planned, 0 when unknown.
+    """
+
+    step: int
+    n_steps: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether no step is left."""
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """What `set` can change."""
+
+    def check(self, name: str, value: float) -> None:
+        """Refuse, by an ArgumentError, a hyperparameter that cannot be set to this value."""
+
+    def begin(self, run: str) -> None:
+        """Get ready for the first step; called once."""
+
+    def advance(self) -> RunError | None:
+        """Carry out one step. An error returned, not raised, pauses the run: the step was not done."""
+
+    def set(self, name: str, value: float) -> None:
+        """Set a hyperparameter."""
+
+    def rewind(self) -> None:
+        """Go back to the last state known to be sound."""
+
+    def result(self, run: str, state: str, elapsed_ms: float) -> Result:
+        """What the run leaves behind; called once, after the last step."""
+
+
+class Countdown:
+    """The smallest job: counts down to 0. For trying out controls, and for their tests.
+
+    Args:
+        n: where it starts.
+        fails_at: the value at which a step raises; its loss is the value.
+
+    Example:
+        >>> job = Countdown(2)
+        >>> job.advance(), job.advance(), job.finished
+        (None, None, True)
+    """
+
+    def __init__(self, n: int, *, fails_at: int | None = None, troubled_at: int | None = None) -> None:
+        self.n, self.start, self.fails_at, self.troubled_at = n, n, fails_at, troubled_at
+        self.step, self.n_steps, self.hyperparameters = 0, n, {"by": 1.0}
+
+    @property
+    def finished(self) -> bool:
+        """Whether it is at 0."""
+        return self.n <= 0
+
+    def check(self, name: str, value: float) -> None:
+        """Only "by" can be set, to 1 or more."""
+        if name != "by" or not value >= 1:
+            raise ArgumentError("a countdown can only be set to go by larger steps", given=f"{name}={value}")
+
+    def begin(self, run: str) -> None:
+        """Say that it starts."""
+        if bus.listeners:
+            bus.emit(RunStarted(run, self.n_steps, 1, 0, f"Countdown({self.n})", ""))
+
+    def advance(self) -> RunError | None:
+        """Count."""
+        if self.n == self.fails_at:
+            raise ZeroDivisionError(f"the countdown failed at {self.n}")
+        if self.n == self.troubled_at:
+            return RunError(f"the countdown stalled at {self.n}", hint="run.rewind(), then run.resume()")
+        self.n, self.step = max(0, self.n - int(self.hyperparameters["by"])), self.step + 1
+        if bus.listeners:
+            bus.emit(StepFinished(self.step, 0, self.n, 1, 0.0))
+        return None
+
+    def set(self, name: str, value: float) -> None:
+        """Set how far a step goes."""
+        self.hyperparameters[name] = value
+        if bus.listeners:
+            bus.emit(HyperparameterChanged(self.step, name, value))
+
+    def rewind(self) -> None:
+        """Start again."""
+        self.n, self.step, self.troubled_at = self.start, 0, None
+
+    def result(self, run: str, state: str, elapsed_ms: float) -> Result:
+        """Where it stands."""
+        return Result(run, state, self.step, 1, loss=self.n, elapsed_ms=elapsed_ms)

@@ -1,0 +1,78 @@
+"""The runs of this process, so that a reloaded page finds its training and a closing process ends it."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from typing import TYPE_CHECKING
+
+from lab.errors import RunError
+
+if TYPE_CHECKING:
+    from lab.training.run import Run
+
+N_KEPT = 20
+"""So many ended runs are kept, the newest; each keeps its model alive. Runs that go on are always kept."""
+
+_RUNS: list[Run] = []
+_LOCK = threading.Lock()
+_NAMES: dict[str, int] = {}
+
+
+def runs() -> list[Run]:
+    """The runs of this process, oldest first.
+
+    Example:
+        >>> from lab.training import Countdown, Run
+        >>> run = Run(Countdown(2), name="short")
+        >>> runs()[-1] is run
+        True
+    """
+    with _LOCK:
+        return list(_RUNS)
+
+
+def last_run() -> Run:
+    """The run that started last.
+
+    Raises:
+        RunError: nothing has run yet.
+
+    Example:
+        >>> from lab.training import Countdown, Run
+        >>> run = Run(Countdown(2))
+        >>> last_run() is run
+        True
+    """
+    with _LOCK:
+        if not _RUNS:
+            raise RunError("nothing has run yet", hint="run = lab.fit(model, train) starts one")
+        return _RUNS[-1]
+
+
+def unique_name(wanted: str) -> str:
+    """`wanted`, with a number behind it if a run of this process had the name before."""
+    with _LOCK:
+        count = _NAMES[wanted] = _NAMES.get(wanted, 0) + 1
+        return wanted if count == 1 else f"{wanted}-{count}"
+
+
+def enter(run: Run) -> None:
+    """Keep a run that starts, and let the oldest ended ones go."""
+    with _LOCK:
+        ended = [r for r in _RUNS if r.ended]
+        for old in ended[: max(0, len(ended) - N_KEPT + 1)]:
+            _RUNS.remove(old)
+        _RUNS.append(run)
+
+
+def stop_all(timeout: float = 2.0) -> None:
+    """Stop all runs, and give each so many seconds: a thread that computes while Python closes may crash."""
+    live = [run for run in runs() if not run.ended]
+    for run in live:
+        run.stop()
+    for run in live:
+        run.join(timeout)
+
+
+atexit.register(stop_all)

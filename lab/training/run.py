@@ -1,0 +1,280 @@
+"""A run: steps carried out in a thread of their own, held and released by flags that other threads set between steps.
+
+So a notebook's buttons, a script and an interrupt all do the same thing, and whatever stops a run finds complete steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Generator
+from time import monotonic
+from typing import Any
+
+from lab.errors import ArgumentError, RunError
+from lab.training.job import Job
+from lab.training.registry import enter
+from lab.training.result import Result
+from lab.training.worker import ENDED, Worker, log
+
+PATIENCE_S = 2.0
+"""How long an interrupted wait gives the current step to end."""
+TICK_S = 0.1
+"""How long an interrupt may go unnoticed by who waits."""
+STATES = ("running", "paused", "stopping", *sorted(ENDED))
+
+
+class Run(Worker):
+    """Training under way in a thread of its own: look at it, pause it, change it, wait for it.
+
+    `await run` gives the result and keeps a notebook's controls alive meanwhile; `run.wait()` does so in a script.
+    Both raise what made the run fail, and a RunError when it paused because the loss is no longer a number: such a run
+    can be rewound, changed, resumed, and awaited again. Interrupting either stops the run after its step.
+
+    Args:
+        paused: hold before the first step.
+
+    Attributes:
+        name: unique among the runs of this process.
+        recording: the run's own events.
+        reason: why it paused by itself or failed; "" otherwise.
+
+    Example:
+        >>> from lab.training import Countdown
+        >>> run = Run(Countdown(3), name="countdown")
+        >>> run.wait()
+        Result 'countdown': finished after 3 steps, loss 0, ... s
+        >>> run.state, run.progress
+        ('finished', (3, 3))
+    """
+
+    def __init__(self, job: Job, *, name: str = "", paused: bool = False) -> None:
+        super().__init__(job, name, paused)
+        enter(self)
+        self._thread.start()
+
+    # --- what anybody may ask ------------------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Steps done and steps planned (0 when unknown)."""
+        return self._job.step, self._job.n_steps
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        """What `set` can change, with the values that the next step will use."""
+        with self._changed:
+            return dict(self._values)
+
+    @property
+    def result(self) -> Result:
+        """What the run left behind.
+
+        Raises:
+            RunError: it has not ended, or it failed.
+        """
+        if self._result is not None:
+            return self._result
+        if self._failure:
+            hint = "`await run` shows where it happened"
+            raise RunError(f"{self.name} failed", given=self.reason, hint=hint) from self._failure[0]
+        raise self._unfinished()
+
+    def _unfinished(self) -> RunError:
+        given = "{} after {} of {} steps".format(self.state, *self.progress)
+        return RunError(
+            f"{self.name} has not ended yet", given=given, hint="`await run` gives the result; in a script, run.wait()"
+        )
+
+    def __repr__(self) -> str:
+        why = f" ({self.reason})" if self.reason else ""
+        return "Run {!r}: {}{}, step {} of {}".format(self.name, self.state, why, *self.progress)
+
+    # --- what anybody may want: only flags are set here, the thread acts on them after its step --------------------
+
+    def pause(self) -> None:
+        """Hold after the current step; does nothing to a run that has ended."""
+        with self._changed:
+            if self._wanted != "stopping":
+                self._wanted, self._n_granted = "paused", 0
+
+    def resume(self) -> None:
+        """Go on after a pause, also one that the run made by itself.
+
+        Raises:
+            RunError: the run has ended or is stopping.
+        """
+        self._want("running", "resume")
+
+    def step(self, n: int = 1) -> None:
+        """Do `n` steps, then pause; asked again before they are done, it adds to them.
+
+        Raises:
+            ArgumentError: n is below 1.
+            RunError: the run has ended or is stopping.
+        """
+        if n < 1:
+            raise ArgumentError("a run steps forward", given=f"n={n}", hint="run.rewind() goes back")
+        self._want("paused", "step", n)
+
+    def _want(self, wanted: str, verb: str, n_granted: int = 0) -> None:
+        with self._changed:
+            if self.state in ENDED or self._wanted == "stopping":
+                raise RunError(
+                    f"{self.name} cannot {verb}", given=f"it is {self.state}", hint="lab.fit(...) starts another"
+                )
+            self._n_granted = self._n_granted + n_granted if n_granted else 0
+            self._wanted, self._trouble, self.reason = wanted, None, ""
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End after the current step; `await run` then gives what there is. Does nothing to a run that has ended."""
+        with self._changed:
+            self._wanted = "stopping"
+            self._changed.notify_all()
+
+    def set(self, name: str, value: float) -> None:
+        """Change a hyperparameter from the next step on.
+
+        Raises:
+            ArgumentError: no such hyperparameter, or a value that it cannot have.
+            RunError: the run has ended.
+
+        Example:
+            >>> from lab.training import Countdown
+            >>> run = Run(Countdown(1_000_000))
+            >>> run.set("by", 2)
+            >>> run.hyperparameters
+            {'by': 2.0}
+            >>> run.stop()
+        """
+        self._job.check(name, value)
+        with self._changed:
+            if self.ended:
+                raise RunError(f"{self.name} cannot change {name}", given=f"it is {self.state}")
+            self._values[name] = float(value)
+            self._requests.append(lambda: self._job.set(name, float(value)))
+            self._changed.notify_all()
+
+    def rewind(self) -> None:
+        """Go back to the last state known to be sound, and pause there: parameters, optimiser and step count.
+
+        Raises:
+            RunError: the current step did not end in time.
+        """
+        with self._changed:
+            if self.ended:
+                self._job.rewind()
+                return
+            done = threading.Event()
+            self._wanted, self._n_granted = "paused", 0
+            self._requests.append(lambda: self._rewind(done))
+            self._changed.notify_all()
+        if not done.wait(PATIENCE_S):
+            raise RunError(
+                f"{self.name} is still busy with its step", given=repr(self), hint="it rewinds when the step ends"
+            )
+
+    # --- waiting -------------------------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> Result:
+        """The result, when there is one. Blocks a notebook's controls meanwhile: use `await run` there.
+
+        Args:
+            timeout: seconds.
+
+        Raises:
+            RunError: not ended in time, or paused because the loss is no longer a number.
+            KeyboardInterrupt: interrupted; the run has been stopped.
+        """
+        end = None if timeout is None else monotonic() + timeout
+        try:
+            self._when_settled(lambda: None)  # somebody listens: a failure need not go to the log
+            with self._changed:
+                while not self._settled and (end is None or monotonic() < end):
+                    # A short wait, because a lock that is waited for without end cannot be interrupted on Windows.
+                    self._changed.wait(TICK_S if end is None else min(TICK_S, max(0.0, end - monotonic())))
+        except KeyboardInterrupt:
+            self.stop()
+            self.join(PATIENCE_S)
+            raise
+        return self._outcome()
+
+    def wait_until(self, *states: str, timeout: float | None = None) -> bool:
+        """Wait until the run is in one of these states with no granted step left; False after `timeout` seconds.
+
+        Raises:
+            ArgumentError: there is no such state.
+
+        Example:
+            >>> from lab.training import Countdown
+            >>> run = Run(Countdown(1_000_000))
+            >>> run.pause()
+            >>> run.wait_until("paused", timeout=10)
+            True
+            >>> run.stop()
+        """
+        if unknown := [state for state in states if state not in STATES]:
+            raise ArgumentError(
+                "a run is never in such a state", given=str(unknown), hint=f"one of {', '.join(STATES)}"
+            )
+        with self._changed:
+            return self._changed.wait_for(lambda: self.state in states and not self._n_granted, timeout)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait until the thread is gone, for so many seconds at most; whether it is."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        loop = asyncio.get_running_loop()
+        settled: asyncio.Future[None] = loop.create_future()
+
+        def tell() -> None:
+            try:
+                loop.call_soon_threadsafe(_resolve, settled)
+            except RuntimeError:
+                log.debug("%s ended after the event loop that awaited it", self.name)
+
+        ticking: asyncio.Handle
+
+        def tick() -> None:  # a kernel's interrupt is a signal, which a loop only notices when something wakes it up
+            nonlocal ticking
+            ticking = loop.call_later(TICK_S, tick)
+
+        ticking = loop.call_soon(tick)
+        self._when_settled(tell)
+        try:
+            yield from settled
+        except asyncio.CancelledError:
+            self.stop()
+            self.join(PATIENCE_S)
+            if _in_kernel():  # where an interrupt cancels the cell's task: the learner shall see an interrupt
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            ticking.cancel()
+        return self._outcome()
+
+    def _outcome(self) -> Result:
+        if self._failure:
+            error, traceback = self._failure
+            raise error.with_traceback(traceback)  # or each wait would lengthen the traceback
+        if self._trouble and not self.ended:
+            raise self._trouble.with_traceback(None)
+        if self._result is None:
+            raise self._unfinished()
+        return self._result
+
+
+def _resolve(settled: asyncio.Future[None]) -> None:
+    if not settled.done():  # nobody waits for a future that was cancelled
+        settled.set_result(None)
+
+
+def _in_kernel() -> bool:
+    """Whether this code runs in a Jupyter kernel."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return hasattr(shell, "kernel")

@@ -1,0 +1,168 @@
+"""The thread side of a run: it carries out steps, and between two of them looks at what it was asked for.
+
+Other threads only set flags under one lock and wake it; nothing of the job is touched while a step is under way.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from time import perf_counter
+from types import TracebackType
+
+import numpy as np
+
+from lab.errors import RunError
+from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
+from lab.events.recording import Recording
+from lab.training.blas import one_blas_thread
+from lab.training.job import RECORDED, Job
+from lab.training.registry import unique_name
+from lab.training.result import Result
+
+log = logging.getLogger("lab.training")
+
+ENDED = frozenset({"finished", "stopped", "failed"})
+
+
+class Worker:
+    """Carries out a job in a thread of its own; `Run` adds the controls."""
+
+    def __init__(self, job: Job, name: str, paused: bool) -> None:
+        self.name = unique_name(name or "run")
+        self.recording = Recording(kinds=RECORDED, run=self.name, sources=False)
+        self.reason = ""
+        self._job = job
+        self._changed = threading.Condition()
+        self._wanted = "paused" if paused else "running"  # or "stopping": what the last handler asked for
+        self._n_granted = 0  # steps that may be done although it is paused
+        self._requests: deque[Callable[[], None]] = deque()  # what the thread shall do between two steps
+        self._values = dict(job.hyperparameters)
+        self._state = "running"
+        self._elapsed_s = 0.0
+        self._trouble: RunError | None = None
+        self._failure: tuple[BaseException, TracebackType | None] | None = None
+        self._result: Result | None = None
+        self._watchers: list[Callable[[], None]] = []
+        bus.attach(self.recording)
+        # The copied context takes settings along, and keeps what the thread prints in the cell that started it.
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._work,), name=f"lab {self.name}", daemon=True)
+
+    @property
+    def state(self) -> str:
+        """One of "running", "paused", "stopping", "finished", "stopped", "failed"."""
+        return "stopping" if self._wanted == "stopping" and self._state not in ENDED else self._state
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing will happen any more."""
+        return self._state in ENDED
+
+    def _work(self) -> None:
+        ORIGIN.set(Origin(0, self.name))
+        # NumPy keeps this by thread. Nan and inf are looked for where they matter, and said in the learner's words.
+        np.seterr(over="ignore", invalid="ignore", divide="ignore")
+        state = "failed"
+        try:
+            with one_blas_thread():
+                ended = self._carry_out()
+            self._result = self._job.result(self.name, ended, 1000 * self._elapsed_s)
+            state = ended
+        except BaseException as why:  # noqa: BLE001 - whatever it is, who waits for the run must hear of it
+            self._failure, self.reason = (why, why.__traceback__), str(why).split("\n", 1)[0] or type(why).__name__
+        finally:
+            self._end(state)
+
+    def _carry_out(self) -> str:
+        job = self._job
+        self._timed(lambda: job.begin(self.name))
+        while not job.finished and self._may_go_on():
+            trouble = self._timed(job.advance)
+            if trouble:
+                self._hold(trouble)
+        return "finished" if job.finished else "stopped"
+
+    def _timed(self, part: Callable[[], RunError | None]) -> RunError | None:
+        start = perf_counter()
+        try:
+            return part()
+        finally:
+            self._elapsed_s += perf_counter() - start
+
+    def _may_go_on(self) -> bool:
+        """Between two steps: do what was asked for, hold while paused; False when the run shall stop."""
+        if self._wanted == self._state == "running" and not self._requests:
+            return True
+        while True:
+            while self._requests:
+                self._requests.popleft()()
+            state = self._next_state()
+            self._enter(state)
+            if state != "paused":
+                return state == "running"
+            with self._changed:
+                self._changed.wait_for(lambda: self._requests or self._next_state() != "paused")
+
+    def _next_state(self) -> str:
+        return "running" if self._wanted == "paused" and self._n_granted else self._wanted
+
+    def _enter(self, state: str) -> None:
+        # Events are emitted without the lock: whoever delivers them may be waiting for it.
+        if state != self._state and bus.listeners:
+            bus.emit(RunStateChanged(self._job.step, state))
+        with self._changed:
+            if state == "running" and self._n_granted:
+                self._n_granted -= 1
+            self._state = state
+            self._notify()
+
+    def _hold(self, trouble: RunError) -> None:
+        with self._changed:
+            self._trouble, self.reason = trouble, trouble.problem
+            if self._wanted != "stopping":
+                self._wanted, self._n_granted = "paused", 0
+
+    def _rewind(self, done: threading.Event) -> None:
+        self._job.rewind()
+        self._trouble, self.reason = None, ""
+        if bus.listeners:
+            bus.emit(RunStateChanged(self._job.step, "paused"))
+        with self._changed:
+            self._state = "paused"
+            self._notify()
+        done.set()
+
+    def _end(self, state: str) -> None:
+        """Tell everybody, whatever else goes wrong."""
+        try:
+            if bus.listeners:
+                bus.emit(RunFinished(self.name, state, self._job.step, 1000 * self._elapsed_s, self.reason))
+            self.recording.close()
+        finally:
+            with self._changed:
+                if self._failure and not self._watchers:
+                    log.error("run %s failed", self.name, exc_info=self._failure[0])
+                self._state, self._requests = state, deque()
+                self._notify()
+
+    @property
+    def _settled(self) -> bool:
+        """Nothing will happen without somebody's doing."""
+        return self.ended or (self._trouble is not None and self._state == "paused")
+
+    def _when_settled(self, tell: Callable[[], None]) -> None:
+        with self._changed:
+            self._watchers.append(tell)
+            self._notify()
+
+    def _notify(self) -> None:
+        """Wake those who wait; the lock is held."""
+        self._changed.notify_all()
+        if self._settled:
+            watchers, self._watchers = self._watchers, []
+            for tell in watchers:
+                tell()

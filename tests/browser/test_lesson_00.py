@@ -1,0 +1,291 @@
+"""Lesson 00 in a real JupyterLab: what a learner does in it, and whether the pictures in the page are what ran in the kernel."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from tests.browser.harness import KERNEL, PATIENCE_MS, LabPage, LabServer
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+LESSON = Path(__file__).parents[2] / "notebooks" / "00_start_here.ipynb"
+MAX_BYTES = 8_000_000
+"""From the kernel to the browser, for opening and running all of it."""
+
+
+class Learner:
+    """What a learner sees and does in the open lesson."""
+
+    def __init__(self, lab: LabPage) -> None:
+        self.lab, self.page = lab, lab.page
+
+    def cell(self, code: str) -> Locator:
+        """The cell whose code contains this."""
+        sources: list[str] = self.page.evaluate(
+            "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel.getSource())"
+        )
+        (number,) = [i for i, source in enumerate(sources) if code in source]
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
+
+    def press(self, code: str, button: str) -> None:
+        """Press a button in the output of a cell."""
+        self.button(code, button).click()
+
+    def button(self, code: str, name: str) -> Locator:
+        """A button by the words on it (its icon is a letter to the browser, so the role's name will not do)."""
+        return self.cell(code).locator("button", has_text=re.compile(rf"^\s*{name}\s*$"))
+
+    def status(self, code: str) -> Locator:
+        """The line that a screen reader speaks when it changes."""
+        return self.cell(code).get_by_role("status").first
+
+    def predict(self, name: str, value: str) -> None:
+        """Type a prediction and commit to it, by keyboard alone."""
+        self.cell(f'lesson.predict("{name}"').get_by_role("textbox").last.click()
+        self.page.keyboard.type(value)
+        self.page.keyboard.press("Tab")
+        self.page.keyboard.press("Enter")
+
+    def kernel(self, expression: str) -> Any:
+        """The value of an expression in the kernel."""
+        return json.loads(self.lab.kernel(f"import json; print(json.dumps({expression}))"))
+
+    def nodes(self, code: str) -> dict[str, tuple[str, ...]]:
+        """Label, second and third line of every box in a cell's graph, by label."""
+        rows: list[list[str]] = self.cell(code).locator(".lab-node[data-key]").evaluate_all(
+            """boxes => boxes.filter(b => !b.closest('[hidden]')).map(b =>
+                 ['label', 'sublabel', 'gradient'].map(c => b.querySelector('.lab-' + c)?.textContent ?? ''))"""
+        )
+        return {label: tuple(rest) for label, *rest in rows}
+
+    def charts(self, code: str) -> list[dict[str, dict[str, list[float]]]]:
+        """The lines of every chart in a cell's output, by name, as plotly holds them in the page."""
+        found: list[dict[str, dict[str, list[float]]]] = self.cell(code).locator(".lab-plot").evaluate_all(
+            """plots => plots.map(p => Object.fromEntries((p._fullData ?? []).map(t =>
+                 [t.name, { x: Array.from(t.x ?? []), y: Array.from(t.y ?? []) }])))"""
+        )
+        return found
+
+    def watch_lines(self, code: str, n: int) -> None:
+        """Wait until the first chart of a cell has `n` lines."""
+        handle = self.cell(code).locator(".lab-plot").first.element_handle()
+        self.page.wait_for_function("([plot, n]) => plot._fullData?.length === n", arg=[handle, n])
+
+
+@pytest.fixture(scope="module")
+def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
+    """The lesson, opened and run: while it trained it was paused, stepped, changed and stopped."""
+    text = LESSON.read_text("utf-8")
+    assert "epochs=150" in text
+    # So long that it cannot end by itself before a slow machine has pressed all buttons.
+    (server.root / LESSON.name).write_text(text.replace("epochs=150", "epochs=20_000"), "utf-8")
+    (server.root / "my_progress.json").unlink(missing_ok=True)
+    lab = LabPage(browser.new_page(viewport={"width": 1280, "height": 900}), server, LESSON.name)
+    lab.open()
+    someone = Learner(lab)
+    lab.page.evaluate(  # not awaited: the training below is handled while the cells run
+        "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+    )
+    someone.training = train_by_hand(someone)  # type: ignore[attr-defined]
+    lab.page.wait_for_function(f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')")
+    yield someone
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    lab.page.close()
+
+
+def train_by_hand(learner: Learner) -> dict[str, Any]:
+    """Pause, step, set the learning rate and stop, while the cell below awaits the run; what the page showed."""
+    cell = learner.cell("dashboard(run)")
+    where = cell.locator(".widget-label", has_text=re.compile(r"^step \d"))
+    learner.press("dashboard(run)", "Pause")
+    expect(cell.get_by_text("paused").first).to_be_visible(timeout=PATIENCE_MS)
+    expect(learner.button("dashboard(run)", "Resume")).to_be_visible()
+    at = number_in(where)
+    learner.press("dashboard(run)", "Step")
+    expect(where).to_have_text(re.compile(rf"^step {at + 1:,} of"), timeout=PATIENCE_MS)
+    slider = cell.get_by_role("slider").first
+    slider.focus()
+    learner.page.keyboard.press("ArrowRight")
+    learner.press("dashboard(run)", "Step")
+    expect(where).to_have_text(re.compile(rf"^step {at + 2:,} of"), timeout=PATIENCE_MS)
+    learner.press("dashboard(run)", "Resume")
+    expect(learner.button("dashboard(run)", "Pause")).to_be_visible(timeout=PATIENCE_MS)
+    learner.press("dashboard(run)", "Stop")
+    expect(cell.get_by_text("stopped").first).to_be_visible(timeout=PATIENCE_MS)
+    return {"paused at": at}
+
+
+def number_in(where: Locator) -> int:
+    text = where.text_content() or ""
+    return int(re.sub(r"\D", "", text.partition("of")[0]))
+
+
+def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
+    assert learner.lab.cell_errors() == []
+    assert learner.lab.errors == []
+
+
+def test_nothing_is_fetched_from_elsewhere_and_little_from_the_kernel(learner):
+    assert learner.lab.foreign == []
+    assert 100_000 < learner.lab.received < MAX_BYTES
+
+
+def test_stepping_to_the_end_shows_the_values_and_gradients_of_the_kernel(learner):
+    code = "Player(GraphView(both_ways))"
+    cell = learner.cell(code)
+    n_stops = learner.kernel("len(GraphView(both_ways).stop_positions(both_ways))")
+    for stop in range(2, n_stops + 1):
+        learner.press(code, "Step")
+        expect(cell.get_by_text(re.compile(rf"^{stop} of {n_stops}: "))).to_be_visible()
+    numbers = learner.kernel("{t.name: [t.item(), t.grad.item()] for t in (x, y)}")
+    shown = learner.nodes(code)
+    for name, (value, gradient) in numbers.items():
+        assert float(shown[name][0]) == value
+        assert float(re.sub(r"[^\d.eE-]", "", shown[name][1].replace("grad", ""))) == gradient
+    learner.press(code, "Start")
+    expect(cell.get_by_text(re.compile(rf"^1 of {n_stops}: "))).to_be_visible()
+    assert not any("grad" in third for _, third in learner.nodes(code).values())
+
+
+def test_every_box_of_the_training_step_is_in_the_recording(learner):
+    code = "Player(GraphView(one_step"
+    learner.press(code, "End")
+    n_ops, n_leaves = learner.kernel(
+        "[len(one_step.positions(k)) for k in (lab.events.OpRecorded, lab.events.LeafUsed)]"
+    )
+    learner.page.wait_for_function(
+        "([cell, n]) => cell.querySelectorAll('.lab-node[data-key]').length >= n",
+        arg=[learner.cell(code).element_handle(), n_ops + n_leaves],
+    )
+    kinds = learner.cell(code).locator(".lab-node[data-key]").evaluate_all("boxes => boxes.map(b => b.dataset.kind)")
+    assert sum(kind in ("op", "output") for kind in kinds) == n_ops
+    assert kinds.count("leaf") == n_leaves
+
+
+def test_a_click_on_a_box_tells_its_rules_as_the_table_of_operations_has_them(learner):
+    code = "GraphView(forward)"
+    cell = learner.cell(code)
+    cell.locator(".lab-node[data-key]", has_text="x * y").click()
+    for rule in learner.kernel("[lab.ops.PRIMITIVES['multiply'].rule_text(i) for i in (0, 1)]"):
+        expect(cell.get_by_text(rule).first).to_be_visible()
+    expect(cell.get_by_text("z = x * y + x").last).to_be_visible()
+
+
+def test_predictions_are_committed_by_keyboard_and_the_gap_is_what_the_kernel_says(learner):
+    gap_x, gap_y = (learner.status(f'lesson.reveal("{name}")') for name in ("dz/dx", "dz/dy"))
+    expect(gap_x).to_contain_text("Not yet")
+    learner.predict("dz/dx", "4")
+    expect(gap_x).to_contain_text("You said 4, and so it is.")
+    learner.predict("dz/dy", "3")
+    expect(gap_y).to_contain_text("You said 3, it is 2: 1 too high.")
+    learner.watch_lines('lesson.reveal("dz/dy")', 3)
+    (chart,) = learner.charts('lesson.reveal("dz/dy")')
+    assert chart["your prediction"]["x"] == [3]
+    assert chart["the run"]["x"] == [learner.kernel("y.grad.item()")]
+    assert learner.kernel("json.load(open('my_progress.json'))['lessons']['00']['predictions']['dz/dy']['value']") == 3
+
+
+def test_a_predicted_slope_is_drawn_as_a_tangent_beside_the_true_one(learner):
+    cell = learner.cell("plot=tangent")
+    cell.get_by_role("textbox").last.fill("10")
+    cell.get_by_role("button", name="Commit").click()
+    learner.watch_lines('lesson.reveal("dloss/dw")', 3)
+    (chart,) = learner.charts('lesson.reveal("dloss/dw")')
+    slopes = {name: (line["y"][-1] - line["y"][0]) / (line["x"][-1] - line["x"][0]) for name, line in chart.items()}
+    assert slopes["your prediction"] == pytest.approx(10)
+    assert slopes["the run"] == pytest.approx(learner.kernel("w.grad.item()"))
+
+
+def test_what_is_no_number_is_answered_in_the_card_and_can_be_mended(learner):
+    learner.predict("u.grad", "a lot")
+    cell = learner.cell('lesson.predict("u.grad"')
+    expect(cell.get_by_text("a prediction is a number here")).to_be_visible()
+    cell.get_by_role("textbox").last.fill("24")
+    cell.get_by_role("button", name="Commit").click()
+    expect(learner.status('lesson.reveal("u.grad")')).to_contain_text("You said 24, and so it is.")
+
+
+def test_a_prediction_can_be_committed_while_a_cell_blocks_the_kernel(learner):
+    learner.page.evaluate(
+        f"""code => {{ window.blocked = {KERNEL}.requestExecute({{ code, store_history: false }}).done; }}""",
+        """
+import threading
+committed, commit = threading.Event(), lesson.commit
+def commit_and_say(name, value):
+    commit(name, value)
+    committed.set()
+lesson.commit = commit_and_say
+arrived = committed.wait(60)
+""",
+    )
+    cell = learner.cell('"the last loss",')
+    cell.get_by_label("higher").check()
+    cell.get_by_role("button", name="Commit").click()
+    expect(cell.get_by_text("You said higher, and so it is.")).to_be_visible(timeout=PATIENCE_MS)
+    learner.page.evaluate("() => window.blocked.then(() => null)")
+    assert learner.kernel("arrived") is True
+
+
+def test_pause_step_and_stop_left_their_marks_in_the_recording(learner):
+    states = learner.kernel("[e.state for e in run.recording if isinstance(e, lab.events.RunStateChanged)]")
+    assert "paused" in states
+    assert learner.kernel("[run.state, result.state]") == ["stopped", "stopped"]
+    changed = learner.kernel(
+        "[[e.step, e.value] for e in run.recording if isinstance(e, lab.events.HyperparameterChanged)"
+        " and e.name == 'learning_rate']"
+    )
+    assert changed[-1][1] > changed[0][1]
+    assert changed[-1][0] == pytest.approx(learner.training["paused at"] + 1, abs=1)
+
+
+def test_the_loss_curve_in_the_page_is_the_loss_in_the_recording(learner):
+    steps, losses = learner.kernel(
+        "[list(map(float, run.recording.columns(lab.events.StepFinished)[c])) for c in ('step', 'loss')]"
+    )
+    by_step = dict(zip(steps, losses, strict=True))
+    lines = [line for chart in learner.charts("dashboard(run)") for name, line in chart.items() if name == "batch"]
+    assert lines, [list(chart) for chart in learner.charts("dashboard(run)")]
+    drawn = [(x, y) for x, y in zip(lines[0]["x"], lines[0]["y"], strict=True) if y is not None]
+    assert len(drawn) > 10
+    assert max(x for x, _ in drawn) == max(steps)
+    for x, y in drawn:
+        assert math.isclose(by_step[x], y, rel_tol=1e-4)
+
+
+def test_a_hint_opens_by_keyboard(learner):
+    cell = learner.cell("lesson.check(multiply_rule)")
+    cell.locator("summary").focus()
+    learner.page.keyboard.press("Enter")
+    expect(cell.get_by_text("In a product x counts y times")).to_be_visible()
+
+
+def test_still_pictures_are_hidden_while_the_live_ones_are_there(learner):
+    hidden = learner.page.locator("[data-lab-twin]").evaluate_all("twins => twins.map(t => t.getClientRects().length === 0)")
+    assert len(hidden) >= 10
+    assert all(hidden)
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
+    learner.lab.theme(f"JupyterLab {theme}")
+    page = learner.page
+    page.set_viewport_size({"width": 1280, "height": 1700})  # the tallest output in one picture
+    page.wait_for_function(
+        "mode => [...document.querySelectorAll('.lab-root')].every(r => r.dataset.labTheme === mode)", arg=theme.lower()
+    )
+    page.wait_for_function("() => !document.getAnimations().length")
+    outputs = page.locator(".jp-Notebook .jp-CodeCell:has(.jp-OutputArea-output)")
+    for i in range(outputs.count()):
+        outputs.nth(i).scroll_into_view_if_needed()
+        outputs.nth(i).screenshot(path=str(shots / f"lesson_00_{theme.lower()}_{i:02}.png"))
+        assert outputs.nth(i).bounding_box()["height"] > 20
+    assert outputs.count() >= 20
+    assert learner.lab.errors == []

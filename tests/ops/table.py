@@ -1,0 +1,51 @@
+"""Rows of tests made from the op table: each sample of each op, and what of it can be differentiated."""
+
+import numpy as np
+import pytest
+
+from lab.ops import PRIMITIVES
+
+SAMPLED = [
+    pytest.param(op, sample, id=f"{op.name}-{i}") for op in PRIMITIVES.values() for i, sample in enumerate(op.samples)
+]
+
+
+def smooth_operands(op, sample):
+    """Numbers of the operands by which the sample is differentiated."""
+    floats = [i for i, x in enumerate(sample.draw()) if x.dtype.kind == "f" and op.rule(i) is not None]
+    return floats if sample.differentiable is None else list(sample.differentiable)
+
+
+SMOOTH = [case for case in SAMPLED if smooth_operands(*case.values)]
+
+
+class Case:
+    """A sample drawn: `f` is the op as a function of the operands that are differentiated, at `xs`."""
+
+    def __init__(self, op, sample, seed=0, dtype="float64"):
+        self.op, self.params = op, dict(sample.params)
+        self.all = sample.draw(seed, dtype)
+        self.chosen = smooth_operands(op, sample)
+        self.xs = tuple(self.all[i] for i in self.chosen)
+        self.rng = np.random.default_rng(seed + 100)
+        self.out = np.asarray(op.forward(*self.all, **self.given()))
+
+    def given(self):
+        return {**self.op.defaults, **{name: make() for name, make in self.op.fixed.items()}, **self.params}
+
+    def f(self, *xs):
+        full = list(self.all)
+        for i, x in zip(self.chosen, xs, strict=True):
+            full[i] = x
+        return self.op(*full, **self.params)
+
+    def directions(self):
+        return tuple(np.asarray(self.rng.normal(size=x.shape), x.dtype) for x in self.xs)
+
+    def cotangent(self):
+        return np.asarray(self.rng.normal(size=self.out.shape), self.out.dtype)
+
+
+def dot(xs, ys):
+    """Inner product of two tuples of arrays."""
+    return sum(np.sum(np.asarray(x, np.float64) * np.asarray(y, np.float64)) for x, y in zip(xs, ys, strict=True))

@@ -1,0 +1,232 @@
+import copy
+import math
+
+import numpy as np
+import pytest
+
+from lab.autograd import tensor
+from lab.errors import ArgumentError, GradientError, ShapeError
+from lab.nn import mlp, mse
+from lab.optim import SGD, Adam, AdamW
+
+RULES = [SGD, Adam, AdamW]
+X = np.random.default_rng(0).standard_normal((16, 3)).astype(np.float32)
+Y = np.random.default_rng(1).standard_normal((16, 1)).astype(np.float32)
+
+
+def leaf(value=1.0, dtype="float64", name=""):
+    return tensor(np.array(value, dtype), requires_grad=True, name=name)
+
+
+def steps(model, optimizer, n):
+    for _ in range(n):
+        optimizer.zero_grad()
+        mse(model(tensor(X)), Y).backward()
+        optimizer.step()
+
+
+def bits(model):
+    return {name: value.tobytes() for name, value in model.state_dict().items()}
+
+
+def test_parameters_become_views_of_one_vector_and_keep_their_values():
+    model = mlp(3, 4, 1, rng=0)
+    before = bits(model)
+    (group,) = Adam(model.parameters()).groups
+    assert bits(model) == before
+    assert all(p.value.base is group.values for p in model.parameters())
+    assert group.values.shape == (model.n_parameters,)
+
+
+def test_parameters_of_two_dtypes_make_two_vectors():
+    a, b, c = leaf([1.0, 2.0]), leaf([3.0], "float32"), leaf(4.0)
+    optimizer = SGD([a, b, c], learning_rate=1.0)
+    for p in (a, b, c):
+        (p * p).sum().backward()
+    optimizer.step()
+    assert [g.values.dtype.name for g in optimizer.groups] == ["float64", "float32"]
+    assert [p.numpy().tolist() for p in (a, b, c)] == [[-1.0, -2.0], [-3.0], -4.0]
+    assert [p.dtype.name for p in (a, b, c)] == ["float64", "float32", "float64"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_training_lowers_the_loss(rule):
+    model = mlp(3, 8, 1, rng=0)
+    before = mse(model(tensor(X)), Y).item()
+    steps(model, rule(model.parameters(), learning_rate=0.02), 50)
+    assert mse(model(tensor(X)), Y).item() < 0.7 * before
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_state_goes_on_with_the_same_bits(rule):
+    options = {"learning_rate": 0.01} | ({"momentum": 0.9} if rule is SGD else {})
+    model = mlp(3, 4, 1, rng=0)
+    optimizer = rule(model.parameters(), **options)
+    steps(model, optimizer, 3)
+
+    twin = mlp(3, 4, 1, rng=9)
+    twin.load_state_dict(model.state_dict())
+    other = rule(twin.parameters(), 0.5)
+    other.load_state_dict(optimizer.state_dict())
+    assert other.hyperparameters == optimizer.hyperparameters
+    steps(model, optimizer, 3)
+    steps(twin, other, 3)
+    assert bits(twin) == bits(model)
+    assert other.n_steps == 6
+
+
+def test_a_snapshot_brings_parameters_and_state_back_but_not_the_learning_rate():
+    model = mlp(3, 4, 1, rng=0)
+    optimizer = Adam(model.parameters())
+    steps(model, optimizer, 2)
+    snapshot, after = optimizer.snapshot(), []
+    for _ in range(2):
+        steps(model, optimizer, 3)
+        after.append(bits(model))
+        optimizer.restore(snapshot)
+    assert after[0] == after[1]
+    optimizer.learning_rate = 0.5
+    optimizer.restore(snapshot)
+    assert (optimizer.learning_rate, optimizer.n_steps) == (0.5, 2)
+
+
+def test_two_optimisers_may_share_a_parameter():
+    shared, alone = leaf(8.0), leaf(8.0)
+    first, second = SGD([shared], learning_rate=0.25), SGD([shared, alone], learning_rate=0.25)
+    for optimizer in (first, second, first):
+        for p in (shared, alone):
+            p.zero_grad()
+            (p * p).backward()
+        optimizer.step()
+    assert (shared.item(), alone.item()) == (1.0, 4.0)
+
+
+def test_a_parameter_whose_array_was_replaced_is_taken_back():
+    p = leaf([1.0, 1.0])
+    optimizer = SGD([p], learning_rate=0.5)
+    p.value = np.array([4.0, 6.0])
+    (p * p).sum().backward()
+    optimizer.step()
+    assert p.numpy().tolist() == [0.0, 0.0]
+
+
+def test_a_copied_model_is_trained_by_an_optimiser_of_its_own():
+    model = mlp(3, 4, 1, rng=0)
+    Adam(model.parameters())
+    twin = copy.deepcopy(model)
+    before = bits(model)
+    steps(twin, Adam(twin.parameters()), 1)
+    assert bits(model) == before != bits(twin)
+
+
+def test_model_and_optimiser_copied_together_go_on_as_the_originals():
+    model = mlp(3, 4, 1, rng=0)
+    optimizer = Adam(model.parameters())
+    steps(model, optimizer, 2)
+    twin, its_optimizer = copy.deepcopy((model, optimizer))
+    steps(twin, its_optimizer, 3)
+    after = bits(twin)
+    assert after != bits(model)
+    steps(model, optimizer, 3)
+    assert after == bits(twin) == bits(model)
+
+
+def test_gradients_add_up_until_they_are_forgotten():
+    p = leaf(1.0)
+    optimizer = SGD([p], learning_rate=1.0)
+    for _ in range(3):
+        (p * 2.0).backward()
+    assert p.grad.item() == 6.0
+    optimizer.zero_grad()
+    assert p.grad is None
+
+
+def test_a_gradient_that_carries_a_graph_is_one_too():
+    p = leaf(3.0)
+    optimizer = SGD([p], learning_rate=0.5)
+    (p * p).backward(create_graph=True)
+    optimizer.step()
+    assert p.item() == 0.0
+
+
+def test_a_graph_that_needs_the_values_before_the_step_refuses_to_go_on():
+    p = leaf(3.0)
+    optimizer = SGD([p])
+    loss = p * p
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(GradientError):
+        loss.backward()
+
+
+def test_without_any_gradient_the_hint_is_backward():
+    with pytest.raises(GradientError) as caught:
+        Adam([leaf()]).step()
+    assert str(caught.value) == "no parameter has a gradient\nhint:  call loss.backward() before step()"
+
+
+def test_a_parameter_that_took_no_part_is_named_and_nothing_moves():
+    used, unused = leaf(1.0, name="used"), leaf(1.0, name="unused")
+    optimizer = SGD([used, unused])
+    (used * used).backward()
+    with pytest.raises(GradientError) as caught:
+        optimizer.step()
+    assert str(caught.value) == (
+        "1 of 2 parameters have no gradient\ngiven: unused\n"
+        "hint:  they took no part in the loss: leave them out of the optimiser, or use them"
+    )
+    assert (used.item(), optimizer.n_steps) == (1.0, 0)
+
+
+def test_the_learning_rate_can_be_read_and_set():
+    p = leaf(1.0)
+    optimizer = SGD([p], learning_rate=0.5)
+    optimizer.learning_rate = 0.25
+    (p * p).backward()
+    optimizer.step()
+    assert (optimizer.learning_rate, optimizer.hyperparameters["learning_rate"], p.item()) == (0.25, 0.25, 0.5)
+
+
+TWICE = leaf(name="w")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Adam([]), "an optimiser needs parameters\nhint:  Adam(model.parameters())"),
+        (lambda: Adam([TWICE, TWICE]), "a parameter is given twice\ngiven: w\nhint:  each would move twice"),
+        (lambda: Adam([tensor(1.0)]), "this cannot be optimised\ngiven: number 0: Tensor\nhint:  give leaf tensors"),
+        (lambda: Adam([TWICE * 2.0]), "this cannot be optimised"),
+        (lambda: Adam([np.zeros(2)]), "this cannot be optimised\ngiven: number 0: ndarray"),
+        (lambda: SGD([TWICE], -1.0), "learning_rate is out of range\ngiven: -1.0\nhint:  at least 0, finite"),
+        (lambda: SGD([TWICE], math.nan), "learning_rate is out of range\ngiven: nan"),
+        (lambda: SGD([TWICE], math.inf), "learning_rate is out of range\ngiven: inf"),
+        (lambda: SGD([TWICE], momentum=1.0), "momentum is out of range\ngiven: 1.0\nhint:  at least 0, below 1"),
+        (lambda: Adam([TWICE], beta2=1.0), "beta2 is out of range"),
+        (
+            lambda: SGD([TWICE]).set("beta1", 0.5),
+            "SGD has no such hyperparameter\ngiven: 'beta1'\nhint:  one of learning_rate, momentum, weight_decay",
+        ),
+        (
+            lambda: SGD([TWICE]).load_state_dict(Adam([TWICE]).state_dict()),
+            "the state is of another optimiser\ngiven: Adam for SGD",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(make, message):
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_a_state_of_other_parameters_is_refused_and_changes_nothing():
+    optimizer = Adam([leaf([1.0, 2.0])])
+    with pytest.raises(ShapeError, match=r"the state is of other parameters\ngiven: m \[\(3,\)\]"):
+        optimizer.load_state_dict(Adam([leaf([1.0, 2.0, 3.0])], 0.5).state_dict())
+    assert optimizer.learning_rate == 1e-3
+
+
+def test_an_optimiser_prints_its_hyperparameters():
+    assert (
+        repr(AdamW([leaf()])) == "AdamW(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.01)"
+    )

@@ -1,0 +1,359 @@
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from lab import ops
+from lab.autograd import tensor
+from lab.data import digits, moons
+from lab.errors import ArgumentError, DataError, RunError
+from lab.events import (
+    Evaluated,
+    HyperparameterChanged,
+    ParameterMeasured,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    bus,
+)
+from lab.nn import Linear, Module, mlp, mse
+from lab.optim import SGD, Adam
+from lab.training import evaluate, fit
+
+SOON = 100.0
+TRAIN, TEST = moons(120, rng=0), moons(60, rng=1)
+
+
+def model():
+    return mlp(2, 8, 2, rng=0)
+
+
+def bits(module):
+    return {name: value.tobytes() for name, value in module.state_dict().items()}
+
+
+def paused(run):
+    assert run.wait_until("paused", timeout=SOON)
+    return run
+
+
+# --- that it learns ----------------------------------------------------------------------------------------------
+
+
+def test_a_small_network_reads_handwritten_digits():
+    train, test = digits()
+    network = mlp(64, 128, 128, 10, rng=0)
+    run = fit(network, train, validation=test, epochs=15, optimizer=Adam(network.parameters(), learning_rate=2e-3))
+    result = run.wait(SOON)
+    assert result.accuracy >= 0.95
+    assert result.accuracy == evaluate(network, test).accuracy
+
+
+def test_a_function_can_be_fitted_without_classes():
+    x = np.linspace(-1, 1, 64, dtype=np.float32)[:, None]
+    network = mlp(1, 16, 1, rng=0)
+    run = fit(
+        network, (x, x**2), validation=(x, x**2), loss=mse, epochs=150, optimizer=Adam(network.parameters(), 0.01)
+    )
+    result = run.wait(SOON)
+    assert evaluate(network, (x, x**2), loss=mse).loss < 0.005
+    assert math.isnan(result.accuracy)
+
+
+# --- that it is repeatable ---------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others():
+    ends = []
+    for seed in (0, 0, 1):
+        network = model()
+        fit(network, TRAIN, epochs=3, rng=seed).wait(SOON)
+        ends.append(bits(network))
+    assert ends[0] == ends[1] != ends[2]
+
+
+def test_pausing_stepping_and_being_watched_do_not_change_the_bits():
+    plain, handled = model(), model()
+    fit(plain, TRAIN, validation=TEST, epochs=3, batch_size=32, measure_every=0).wait(SOON)
+    run = fit(handled, TRAIN, validation=TEST, epochs=3, batch_size=32, measure_every=1, paused=True)
+    for _ in range(3):
+        paused(run).step()
+    paused(run).resume()
+    run.wait(SOON)
+    assert bits(handled) == bits(plain)
+
+
+def test_fit_is_the_loop_one_would_write():
+    ours, by_hand = model(), model()
+    fit(ours, TRAIN, epochs=2, batch_size=50, rng=3, optimizer=SGD(ours.parameters(), 0.1)).wait(SOON)
+
+    from lab.data import Loader
+
+    optimizer, loader = SGD(by_hand.parameters(), 0.1), Loader(TRAIN, 50, rng=3)
+    for _ in range(2):
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            ops.cross_entropy(by_hand(tensor(inputs)), targets).backward()
+            optimizer.step()
+    assert bits(ours) == bits(by_hand)
+
+
+# --- what it tells -----------------------------------------------------------------------------------------------
+
+
+def test_the_events_tell_the_training():
+    network = model()
+    run = fit(network, TRAIN, validation=TEST, epochs=2, batch_size=50, name="moons", measure_every=3)
+    result = run.wait(SOON)
+    rec = run.recording
+    started, finished = rec[0], rec[-1]
+    assert (type(started), type(finished)) == (RunStarted, RunFinished)
+    assert (started.name, started.n_steps, started.n_epochs, started.n_parameters) == ("moons", 6, 2, 42)
+    assert started.model == "Sequential( 0: Linear(2, 8) 1: ReLU() 2: Linear(8, 2) )"
+    assert started.optimizer.startswith("Adam(learning_rate=0.001,")
+    steps = rec.columns(StepFinished)
+    assert steps["step"].tolist() == [1, 2, 3, 4, 5, 6]
+    assert steps["epoch"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert steps["n_examples"].tolist() == [50, 50, 20] * 2
+    assert (steps["elapsed_ms"] > 0).all()
+    seen = rec.columns(Evaluated)
+    assert (seen["step"].tolist(), seen["epoch"].tolist()) == ([0, 3, 6], [0, 1, 2])
+    assert seen["split"].tolist() == ["test"] * 3
+    assert (seen["loss"][-1], seen["accuracy"][-1]) == (
+        evaluate(network, TEST).loss,
+        evaluate(network, TEST).accuracy,
+    )
+    assert (result.n_epochs, result.loss) == (2, steps["loss"][-1])
+    assert finished.elapsed_ms == result.elapsed_ms > 0
+    assert rec.columns(HyperparameterChanged)["name"].tolist()[0] == "learning_rate"
+
+
+def test_parameters_and_gradients_are_measured_every_few_steps():
+    run = fit(model(), TRAIN, epochs=2, batch_size=50, measure_every=2)
+    run.wait(SOON)
+    seen = run.recording.columns(ParameterMeasured)
+    assert sorted(set(seen["step"].tolist())) == [1, 3, 5]
+    names = ["0.weight", "0.weight", "0.bias", "0.bias", "2.weight", "2.weight", "2.bias", "2.bias"]
+    assert seen["name"].tolist() == names * 3
+    assert seen["role"].tolist() == ["value", "gradient"] * 12
+
+
+def test_a_measurement_is_of_what_the_step_found():
+    network = model()
+    weight = network[0].weight.numpy().copy()
+    run = fit(network, TRAIN, epochs=1)
+    run.wait(SOON)
+    first = next(e for e in run.recording if type(e) is ParameterMeasured)
+    assert (first.name, first.role, first.n_entries) == ("0.weight", "value", 16)
+    assert first.norm == pytest.approx(np.linalg.norm(weight))
+    assert (first.minimum, first.maximum) == (weight.min(), weight.max())
+
+
+@pytest.mark.parametrize("measure_every", [0, 1])
+def test_nothing_is_measured_when_nobody_wants_it(measure_every):
+    run = fit(model(), TRAIN, epochs=1, measure_every=measure_every, paused=True)
+    paused(run)
+    if measure_every:
+        bus.detach(run.recording)
+    run.resume()
+    run.wait(SOON)
+    assert not len(run.recording.positions(ParameterMeasured))
+
+
+# --- what can be changed meanwhile -------------------------------------------------------------------------------
+
+
+def test_the_learning_rate_changes_between_two_steps():
+    network = model()
+    run = fit(network, TRAIN, epochs=2, batch_size=50, optimizer=SGD(network.parameters(), 0.1), paused=True)
+    paused(run).step()
+    paused(run).set("learning_rate", 0.0)
+    run.step()
+    held = bits(network) if paused(run) else {}
+    run.step()
+    assert bits(network) == held if paused(run) else False
+    changed = [e for e in run.recording if type(e) is HyperparameterChanged and e.name == "learning_rate"]
+    bus.flush()
+    changed = [e for e in run.recording if type(e) is HyperparameterChanged and e.name == "learning_rate"]
+    assert [(e.step, e.value) for e in changed] == [(0, 0.1), (1, 0.0)]
+    with pytest.raises(ArgumentError, match="learning_rate is out of range\ngiven: -1"):
+        run.set("learning_rate", -1)
+
+
+def test_an_interrupt_leaves_the_parameters_of_a_complete_step():
+    class InterruptsMain(Linear):
+        run, done = None, False
+
+        def forward(self, x):
+            import _thread
+
+            if self.run is not None and self.run._watchers and not self.done:
+                self.done = True
+                _thread.interrupt_main()
+            return super().forward(x)
+
+    network, twin = InterruptsMain(2, 2, rng=0), Linear(2, 2, rng=0)
+    network.run = run = fit(network, TRAIN, epochs=10**9)
+    with pytest.raises(KeyboardInterrupt):
+        run.wait(SOON)
+    n = run.result.n_steps
+    again = fit(twin, TRAIN, epochs=10**9, paused=True)
+    again.step(n)
+    assert paused(again).progress[0] == n
+    assert bits(twin) == bits(network)
+
+
+# --- when numbers stop being numbers -----------------------------------------------------------------------------
+
+
+def exploding():
+    network = model()
+    optimizer = SGD(network.parameters(), 0.1)
+    return network, fit(network, TRAIN, validation=TEST, epochs=6, batch_size=40, optimizer=optimizer, paused=True)
+
+
+def test_a_loss_that_is_no_number_pauses_before_the_parameters_suffer():
+    network, run = exploding()
+    paused(run).step(4)
+    paused(run).set("learning_rate", 1e30)
+    run.resume()
+    with pytest.raises(RunError) as caught:
+        run.wait(SOON)
+    step = run.progress[0] + 1
+    assert caught.value.problem == f"the loss became nan at step {step}"
+    assert caught.value.given.startswith("first nan or inf in ")
+    assert caught.value.hint.startswith("run.rewind() returns to step 3; then run.set('learning_rate'")
+    assert run.reason == caught.value.problem
+    assert all(np.isfinite(value).all() for value in network.state_dict().values())
+
+
+def test_rewinding_returns_to_the_last_sound_evaluation_and_training_goes_on():
+    network, run = exploding()
+    paused(run).step(3)
+    at_three = bits(network) if paused(run) else None
+    run.set("learning_rate", 1e30)
+    run.resume()
+    with pytest.raises(RunError):
+        run.wait(SOON)
+    run.rewind()
+    assert (run.state, run.progress, run.reason) == ("paused", (3, 18), "")
+    assert bits(network) == at_three
+    run.set("learning_rate", 0.1)
+    run.resume()
+    result = run.wait(SOON)
+    assert (result.state, result.n_steps) == ("finished", 18)
+    untroubled = model()
+    fit(untroubled, TRAIN, epochs=6, batch_size=40, optimizer=SGD(untroubled.parameters(), 0.1)).wait(SOON)
+    assert bits(network) == bits(untroubled)
+
+
+def test_rewinding_after_the_end_restores_the_last_sound_state():
+    network, run = exploding()
+    paused(run).step(4)
+    paused(run).stop()
+    run.wait(SOON)
+    run.rewind()
+    fresh = model()
+    fit(fresh, TRAIN, epochs=1, batch_size=40, optimizer=SGD(fresh.parameters(), 0.1)).wait(SOON)
+    assert (bits(network), run.progress) == (bits(fresh), (3, 18))
+
+
+def test_nan_in_the_data_is_named():
+    inputs = TRAIN.inputs.copy()
+    inputs[5, 1] = np.nan
+    network = model()
+    with pytest.raises(RunError, match="the loss became nan at step 1\ngiven: 1 of 120 examples of the batch hold nan"):
+        fit(network, (inputs, TRAIN.targets), batch_size=120).wait(SOON)
+    assert all(np.isfinite(value).all() for value in network.state_dict().values())
+
+
+def test_nan_in_a_parameter_is_named():
+    network = model()
+    network[2].bias.value[0] = np.inf
+    with pytest.raises(RunError, match=r"1 of 2 entries of parameter 2.bias are nan or inf, since an update before"):
+        fit(network, TRAIN).wait(SOON)
+
+
+class LogOfSomethingNegative(Module):
+    def __init__(self):
+        self.linear = Linear(2, 2, rng=0)
+
+    def forward(self, x):
+        hidden = self.linear(x)
+        return ops.log(hidden - 100.0)
+
+
+def test_the_operation_that_made_the_first_nan_is_named_with_layer_and_line():
+    network = LogOfSomethingNegative()
+    with pytest.raises(RunError) as caught:
+        fit(network, TRAIN).wait(SOON)
+    line = LogOfSomethingNegative.forward.__code__.co_firstlineno + 2
+    assert caught.value.given == f"first nan or inf in log (test_fit.py, line {line})"
+
+
+class SteepAtZero(Module):
+    def __init__(self):
+        self.linear = Linear(2, 2, rng=0)
+
+    def forward(self, x):
+        return ops.sqrt(self.linear(x) * 0.0)
+
+
+def test_a_gradient_that_is_no_number_is_held_before_the_update_and_its_rule_named():
+    network = SteepAtZero()
+    before = bits(network)
+    with pytest.raises(RunError) as caught:
+        fit(network, TRAIN).wait(SOON)
+    assert caught.value.problem == "a gradient became nan or inf at step 1"
+    assert "in the backward rule of sqrt (test_fit.py, line " in caught.value.given
+    assert bits(network) == before
+
+
+# --- what is refused and what fails ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: fit(model(), TRAIN, epochs=0), ArgumentError, "training takes an epoch or more\ngiven: epochs=0"),
+        (lambda: fit(model(), TRAIN, batch_size=0), ArgumentError, "a batch holds at least one example"),
+        (lambda: fit(model(), [1]), DataError, "not a data set"),
+        (lambda: fit(Module(), TRAIN), ArgumentError, "an optimiser needs parameters"),
+    ],
+)
+def test_arguments_are_refused_before_a_thread_starts(make, error, message):
+    n_threads = threading.active_count()
+    with pytest.raises(error) as caught:
+        make()
+    assert message in str(caught.value)
+    assert threading.active_count() <= n_threads
+
+
+def test_data_that_do_not_fit_the_model_fail_where_one_waits():
+    run = fit(mlp(3, 2, rng=0), TRAIN)
+    with pytest.raises(ValueError, match=r"layer '0' Linear\(3, 2\) cannot take this input"):
+        run.wait(SOON)
+    assert run.state == "failed"
+
+
+def test_evaluation_leaves_the_mode_and_the_tape_alone():
+    class Looks(Linear):
+        seen = None
+
+        def forward(self, x):
+            self.seen = self.training
+            return super().forward(x)
+
+    layer = Looks(2, 2, rng=0)
+    found = evaluate(layer, TEST, batch_size=7)
+    assert (layer.seen, layer.training, layer.weight.grad) == (False, True, None)
+    whole = evaluate(layer, TEST)
+    assert found.loss == pytest.approx(whole.loss, rel=1e-6)
+    assert found.accuracy == whole.accuracy
+
+
+def test_an_answer_that_is_no_number_is_not_right():
+    layer = Linear(2, 2, rng=0)
+    layer.weight.value[...] = np.nan
+    assert evaluate(layer, TEST).accuracy == 0

@@ -1,0 +1,179 @@
+"""RunControls: clicks set flags on the run, what is shown is what the run says, and a failure is a sentence, not a crash."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from lab.errors import RunError
+from tests.widgets.golden import falling, training
+from widgets.controls import Dashboard, RunControls, dashboard, free_of_blocked_cell
+
+
+class FakeRun:
+    """The surface of a Run that the controls may use, with every call written down."""
+
+    def __init__(self) -> None:
+        self.state, self.progress, self.reason = "running", (3, 10), ""
+        self.hyperparameters = {"learning_rate": 0.01}
+        self.calls: list[object] = []
+        self.recording = training(falling(10))
+        self.rewound = threading.Event()
+
+    def pause(self):
+        self.calls.append("pause")
+        self.state = "paused"
+
+    def resume(self):
+        self.calls.append("resume")
+        self.state = "running"
+
+    def step(self):
+        self.calls.append("step")
+
+    def stop(self):
+        self.calls.append("stop")
+        self.state = "stopped"
+
+    def set(self, name, value):
+        if value > 0.5:
+            raise RunError("fake cannot change learning_rate", given=str(value), hint="smaller")
+        self.calls.append((name, value))
+        self.hyperparameters[name] = value
+
+    def rewind(self):
+        self.calls.append("rewind")
+        self.reason = ""
+        self.rewound.set()
+
+
+@pytest.fixture
+def run():
+    return FakeRun()
+
+
+@pytest.fixture
+def controls(run):
+    made = RunControls(run)
+    assert made.widget is not None
+    yield made
+    made.dispose()
+
+
+def test_clicks_set_flags_on_the_run_and_the_names_follow(run, controls):
+    parts = controls._parts
+    parts["Pause"].click()
+    assert parts["Pause"].description == "Resume"
+    parts["Pause"].click()
+    assert parts["Pause"].description == "Pause"
+    parts["Step"].click()
+    parts["Stop"].click()
+    assert run.calls == ["pause", "resume", "step", "stop"]
+
+
+def test_progress_and_state_are_shown(run, controls):
+    run.progress = (7, 10)
+    controls.refresh()
+    assert controls._parts["bar"].value == 0.7
+    assert controls._parts["where"].value == "step 7 of 10"
+    assert "running" in controls._parts["text"].text
+
+
+def test_an_unknown_number_of_steps_is_shown_as_such(run, controls):
+    run.progress = (7, 0)
+    controls.refresh()
+    assert controls._parts["where"].value == "step 7"
+
+
+def test_the_slider_sets_the_learning_rate_once(run, controls):
+    slider = controls._sliders["learning_rate"]
+    slider.value = 0.1
+    assert run.calls == [("learning_rate", pytest.approx(0.1))]
+    controls.refresh()
+    assert len(run.calls) == 1
+
+
+def test_a_learning_rate_set_by_code_moves_the_slider_and_nothing_else(run, controls):
+    run.hyperparameters["learning_rate"] = 0.002
+    controls.refresh()
+    assert controls._sliders["learning_rate"].value == pytest.approx(0.002)
+    assert run.calls == []
+
+
+def test_what_the_run_refuses_is_shown_with_its_hint(run, controls):
+    controls._sliders["learning_rate"].value = 1.0
+    assert "fake cannot change learning_rate" in controls._parts["text"].text
+    assert "hint:  smaller" in controls._parts["text"].text
+
+
+def test_a_failed_run_says_why_and_takes_no_more_clicks(run, controls):
+    run.state, run.reason = "failed", "matmul needs the inner dimensions to agree"
+    controls._tick()
+    assert "failed: matmul needs the inner dimensions to agree" in controls._parts["text"].text
+    assert all(controls._parts[name].disabled for name in ("Pause", "Step", "Stop"))
+    assert controls._sliders["learning_rate"].disabled
+
+
+def test_after_nan_one_click_goes_back(run, controls):
+    back = controls._parts["Back to sound state"]
+    assert back.layout.display == "none"
+    run.state, run.reason = "paused", "the loss is nan since step 3"
+    controls.refresh()
+    assert back.layout.display == ""
+    back.click()
+    assert run.rewound.wait(30)
+    assert "rewind" in run.calls
+
+
+def test_every_control_has_a_name_and_a_tooltip(controls):
+    for name in ("Pause", "Step", "Stop", "Back to sound state"):
+        assert controls._parts[name].description
+        assert controls._parts[name].tooltip
+    for slider in controls._sliders.values():
+        assert slider.description == "Learning rate"
+        assert slider.tooltip
+
+
+def test_a_button_is_freed_from_the_cell_that_blocks_and_the_lack_of_it_is_no_error():
+    class Comm:
+        pass
+
+    class Button:
+        comm = Comm()
+
+    button = Button()
+    assert not free_of_blocked_cell(button)
+    button.comm._reply_subshell_id = "subshell"
+    assert free_of_blocked_cell(button)
+    assert not hasattr(button.comm, "_reply_subshell_id")
+    assert not free_of_blocked_cell(None)
+
+
+def test_the_dashboard_holds_controls_loss_and_gradients(run):
+    made = dashboard(run)
+    assert isinstance(made, Dashboard)
+    assert len(made.widget.children) == 3
+    made.dispose()
+
+
+def test_controls_are_displayed_with_words_beside_the_widget(run, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    made = RunControls(run)
+    made._ipython_display_()
+    assert "step 3 of 10" in shown[0]["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in shown[1]
+    made.dispose()
+
+
+def test_disposing_leaves_no_widget_and_no_tick_behind(run):
+    from ipywidgets.widgets.widget import _instances
+
+    before = set(_instances)
+    for _ in range(3):
+        made = RunControls(run)
+        assert made.widget is not None
+        made.dispose()
+    kept = [_instances[k] for k in set(_instances) - before]
+    assert [type(w).__name__ for w in kept] == []

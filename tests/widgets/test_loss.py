@@ -1,0 +1,148 @@
+"""LossView: what a run's loss looks like, where nan began, and that a million steps are folded by columns."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.events import RunStarted, StepFinished
+from tests.widgets.golden import falling, recorded, training
+from widgets.fold import Stretch
+from widgets.tree import tree_of
+from widgets.views.loss import POINTS, LossView, decimated, moving_mean
+from widgets.views.series import Series
+
+
+def lines(view: LossView, position: int | None = None) -> dict[str, object]:
+    chart = view.picture_at(len(view.recording) if position is None else position)
+    return {trace.name: trace for trace in chart.figure.data}
+
+
+def test_the_batch_line_is_the_loss_of_each_step():
+    losses = falling(60)
+    batch = lines(LossView(training(losses)))["batch"]
+    assert batch.x.tolist() == list(range(1, 61))
+    assert np.allclose(batch.y, losses)
+
+
+def test_each_split_has_its_marks_and_accuracy_its_own_axis():
+    traces = lines(LossView(training(falling(60))))
+    assert traces["test loss"].x.tolist() == [10, 20, 30, 40, 50, 60]
+    assert traces["test accuracy"].yaxis == "y2"
+    assert traces["test loss"].marker.symbol == "circle"
+
+
+def test_nan_and_infinity_are_gaps_with_a_mark_and_a_name():
+    losses = [1.0, 0.5, math.inf, math.nan, 0.4]
+    view = LossView(training(losses))
+    batch = lines(view)["batch"]
+    assert np.isnan(np.asarray(batch.y)).tolist() == [False, False, True, True, False]
+    chart = view.picture_at(len(view.recording))
+    assert "First nan or infinite loss at step 3" in chart.caption
+    assert list(lines(view)["nan or inf, step 3"].x) == [3, 3]
+    assert "2 such steps are drawn as gaps" in view.text_at(len(view.recording))
+
+
+def test_a_gap_survives_decimation_and_strict_json():
+    losses = falling(30_000)
+    losses[12_345] = math.nan
+    view = LossView(training(losses, every=10**9))
+    assert "12346" in view.picture_at(len(view.recording)).caption
+    batch = lines(view)["batch"]
+    assert np.isnan(np.asarray(batch.y)).any()
+    assert tree_of(view.picture_at(len(view.recording)))["type"] == "chart"
+
+
+def test_a_long_line_is_drawn_with_few_points_that_keep_its_peaks():
+    losses = np.asarray(falling(100_000))
+    losses[54_321] = 99.0
+    view = LossView(training(losses.tolist(), every=10**9))
+    batch = lines(view)["batch"]
+    assert len(batch.x) <= 2 * POINTS
+    assert np.nanmax(np.asarray(batch.y)) == 99.0
+
+
+@given(st.lists(st.floats(width=32), min_size=1, max_size=300), st.integers(4, 40))
+def test_decimation_keeps_ends_extremes_and_order(values, most):
+    y = np.asarray(values, np.float64)
+    kept = decimated(y, most)
+    assert kept[0] == 0
+    assert kept[-1] == len(y) - 1
+    assert all(a < b for a, b in pairwise(kept.tolist()))
+    finite = y[np.isfinite(y)]
+    if len(finite):
+        drawn = y[kept][np.isfinite(y[kept])]
+        assert drawn.min() == finite.min()
+        assert drawn.max() == finite.max()
+    assert np.isfinite(y).all() == np.isfinite(y[kept]).all()
+
+
+def test_the_moving_mean_is_the_mean_of_the_last_finite_entries():
+    y = np.asarray([*falling(50), math.nan, *falling(10)])
+    at = np.arange(len(y))
+    slow = [np.nanmean(y[max(0, k - 6) : k + 1]) for k in at]
+    assert np.allclose(moving_mean(y, at, 7), slow)
+
+
+@pytest.mark.parametrize("losses", [[], [1.0], [math.nan], falling(57), [1.0, math.inf, 2.0]])
+def test_folding_many_equals_folding_one_by_one(losses):
+    rec = training(losses)
+    view = LossView(rec)
+    one = view.start()
+    for k, event in enumerate(rec, 1):
+        one = view.fold(one, event)
+        assert view.fold_many(view.start(), Stretch(rec, 0, k)) == one
+
+
+def test_of_several_runs_the_latest_is_shown():
+    rec = recorded([
+        RunStarted("a", 2, 1, 1, "m", "SGD"), StepFinished(1, 0, 5.0, 1, 1.0),
+        RunStarted("b", 3, 1, 1, "m", "SGD"), StepFinished(1, 0, 7.0, 1, 1.0),
+    ])  # fmt: skip
+    view = LossView(rec)
+    assert view.state_at(len(rec)).loss.array.tolist() == [7.0]
+    assert view.text_at(len(rec)).startswith("Step 1 of 3: loss 7.0")
+    assert view.text_at(2).startswith("Step 1 of 2: loss 5.0")
+
+
+def test_nothing_yet_is_said():
+    view = LossView(recorded([]))
+    assert view.text_at(0) == "No steps yet."
+    assert "nothing was measured yet" in view.picture_at(0).caption
+
+
+def test_an_exploding_loss_is_drawn_on_a_logarithmic_axis():
+    chart = LossView(training([1.0] * 20 + [1e9] * 3)).picture_at(10**6)
+    assert chart.figure.layout.yaxis.type == "log"
+
+
+def test_seeking_in_a_long_recording_folds_from_a_keyframe():
+    view = LossView(training(falling(50_000), every=10**9))
+    folded: list[int] = []
+    fold_many = view.fold_many
+
+    def counted(state, stretch):
+        folded.append(stretch.stop - stretch.start)
+        return fold_many(state, stretch)
+
+    view.fold_many = counted  # type: ignore[method-assign]
+    assert len(view.state_at(50_001).step) == 50_000
+    folded.clear()
+    assert len(view.state_at(40_001).step) == 40_000
+    assert sum(folded) <= 50_002 / 32 + 256
+
+
+@given(st.lists(st.lists(st.floats(allow_nan=False), max_size=5), max_size=8))
+def test_branches_of_a_series_never_disturb_each_other(pieces):
+    made, expected = [Series()], [[]]
+    for k, piece in enumerate(pieces):
+        base = (k * 7) % len(made)
+        made.append(made[base].extended(piece))
+        expected.append(expected[base] + piece)
+    for series, numbers in zip(made, expected, strict=True):
+        assert series.array.tolist() == numbers

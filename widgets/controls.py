@@ -1,0 +1,283 @@
+"""RunControls: progress, pause, step, stop and the learning rate of a training that runs in its thread.
+
+A click only sets a flag that the run looks at between two steps; what the controls show is read from the run at each tick of
+the pacer, so that they are right after a reload, after a pause from code, and after a failure.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+from lab.errors import LabError
+from widgets.view import close, display_twice
+
+log = logging.getLogger("widgets.controls")
+
+ENDED = ("finished", "stopped", "failed")
+WORDS: Mapping[str, str] = {
+    "running": "▶ running", "paused": "⏸ paused", "stopping": "◼ stopping", "finished": "✓ finished", "stopped": "◼ stopped",
+    "failed": "✗ failed",
+}  # fmt: skip
+
+
+def free_of_blocked_cell(button: Any) -> bool:
+    """Let a button's clicks arrive although a cell blocks in `run.wait()`; False where this kernel has no such thing.
+
+    ipykernel 7.4 sends a widget's messages to the shell that last wrote to its comm; without that memory the front end's own
+    subshell is used, which no cell blocks. The attribute is private: where it is missing, clicks wait until the cell ends, and
+    `await run` is the documented way anyhow. To be called again after each update of the button from the kernel.
+
+    Example:
+        >>> free_of_blocked_cell(object())
+        False
+    """
+    state = getattr(getattr(button, "comm", None), "__dict__", None)
+    if not isinstance(state, dict) or "_reply_subshell_id" not in state:
+        return False
+    del state["_reply_subshell_id"]
+    return True
+
+
+class RunControls:
+    """Controls of one run. The last line of a cell displays them.
+
+    Args:
+        run: what `lab.fit` returned.
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+        self._widget: Any = None
+        self._parts: dict[str, Any] = {}
+        self._sliders: dict[str, Any] = {}
+        self._known: dict[str, float] = {}
+        self._lock = threading.RLock()
+        self._message = ""
+
+    @property
+    def widget(self) -> Any:
+        """The controls as an ipywidgets DOMWidget."""
+        with self._lock:
+            if self._widget is None:
+                self._widget = self._build()
+                self._watch()
+        return self._widget
+
+    def _build(self) -> Any:
+        import ipywidgets as ipw
+
+        from widgets.spoken import Spoken
+
+        def button(name: str, icon: str, tooltip: str, action: Callable[[], object]) -> Any:
+            made = ipw.Button(description=name, icon=icon, tooltip=tooltip, layout=ipw.Layout(width="auto"))
+            made.on_click(lambda _: self._ask(action))
+            self._parts[name] = made
+            return made
+
+        bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
+        where = ipw.Label(layout=ipw.Layout(min_width="150px"))
+        self._parts |= {"bar": bar, "where": where, "text": Spoken()}
+        buttons = [
+            button("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
+            button("Step", "step-forward", "Do one step, then hold", lambda: self.run.step()),
+            button("Stop", "stop", "End after the current step; what was learnt is kept", lambda: self.run.stop()),
+        ]
+        back = button(
+            "Back to sound state", "undo", "Go back to the last parameters without nan, and hold there", self._rewind
+        )
+        back.layout.display = "none"
+        for name, value in self.run.hyperparameters.items():
+            self._sliders[name] = self._slider(name, value)
+        row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
+        self.refresh()
+        return ipw.VBox([
+            ipw.Box([bar, where, *buttons, back], layout=row),
+            ipw.Box(list(self._sliders.values()), layout=row),
+            self._parts["text"],
+        ])  # fmt: skip
+
+    def _slider(self, name: str, value: float) -> Any:
+        """A slider around the value that the run has; hyperparameters that are positive get a logarithmic one."""
+        import ipywidgets as ipw
+
+        words = name.replace("_", " ")
+        common: dict[str, Any] = {
+            "description": words.capitalize(), "tooltip": f"{words}: counts from the next step on", "continuous_update": False,
+            "style": {"description_width": "initial"}, "layout": ipw.Layout(width="360px"),
+        }  # fmt: skip
+        if value > 0:
+            middle = math.log10(value)
+            low, high = math.floor(middle - 2), math.ceil(middle + 2)
+            made = ipw.FloatLogSlider(value=value, min=low, max=high, step=0.05, readout_format=".2g", **common)
+        else:
+            made = ipw.FloatSlider(value=value, min=min(0.0, value), max=1.0, step=0.01, **common)
+        self._known[name] = value
+        made.observe(lambda change: self._set(name, float(change["new"])), "value")
+        return made
+
+    # --- clicks: flags only ---
+
+    def _ask(self, action: Callable[[], object]) -> None:
+        """Do what a click asks; what the run refuses is shown, never raised into the page."""
+        try:
+            action()
+            self._message = ""
+        except LabError as why:
+            self._message = str(why)
+        self.refresh()
+
+    def _pause_or_resume(self) -> None:
+        if self.run.state == "paused":
+            self.run.resume()
+        else:
+            self.run.pause()
+
+    def _rewind(self) -> None:
+        """The run waits for its step to end before it goes back: not in the thread that handles clicks."""
+
+        def work() -> None:
+            self._ask(self.run.rewind)
+
+        threading.Thread(target=contextvars.copy_context().run, args=(work,), name="lab-rewind", daemon=True).start()
+
+    def _set(self, name: str, value: float) -> None:
+        if value != self._known.get(name):
+            self._known[name] = value
+            self._ask(lambda: self.run.set(name, value))
+
+    # --- what is shown ---
+
+    def _watch(self) -> None:
+        from widgets import pacer
+
+        pacer.forget(self._tick)
+        pacer.every(self._tick)
+
+    def _tick(self) -> None:
+        from widgets import pacer
+
+        ended = self.run.state in ENDED  # asked before: the last state is shown after it
+        self.refresh()
+        if ended:
+            pacer.forget(self._tick)
+
+    @property
+    def text(self) -> str:
+        """State and progress in words, with the reason of a failure."""
+        step, n_steps = self.run.progress
+        of = f" of {n_steps:,}" if n_steps else ""
+        reason = getattr(self.run, "reason", "")
+        return f"{WORDS.get(self.run.state, self.run.state)}, step {step:,}{of}{f': {reason}' if reason else ''}"
+
+    def refresh(self) -> None:
+        """Show what the run says now; sends only what changed."""
+        with self._lock:
+            if not self._parts:
+                return
+            state, (step, n_steps) = self.run.state, self.run.progress
+            ended = state in ENDED
+            parts = self._parts
+            share = step / n_steps if n_steps else float(ended)
+            _put(
+                parts["bar"],
+                value=round(min(1.0, share), 3),
+                bar_style={"failed": "danger", "finished": "success"}.get(state, ""),
+            )
+            _put(parts["where"], value=f"step {step:,}{f' of {n_steps:,}' if n_steps else ''}")
+            paused = state == "paused"
+            _put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",
+                 disabled=ended or state == "stopping")  # fmt: skip
+            _put(parts["Step"], disabled=ended or state == "stopping")
+            _put(parts["Stop"], disabled=ended)
+            reason = getattr(self.run, "reason", "")
+            _put(parts["Back to sound state"].layout, display="" if reason and hasattr(self.run, "rewind") else "none")
+            _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
+            for name, slider in self._sliders.items():
+                value = self.run.hyperparameters.get(name, slider.value)
+                if value != self._known.get(name):  # set by code, not by this slider
+                    self._known[name] = value
+                    _put(slider, value=value)
+                _put(slider, disabled=ended)
+
+    def _spoken(self, state: str, reason: str) -> str:
+        """State changes are spoken, not each step."""
+        return f"{WORDS.get(state, state)}{f': {reason}' if reason else ''}"
+
+    def dispose(self) -> None:
+        """Take the controls out of the page and the kernel; the run goes on."""
+        from widgets import pacer
+
+        pacer.forget(self._tick)
+        with self._lock:
+            self._parts, self._sliders = {}, {}
+            widget, self._widget = self._widget, None
+        if widget is not None:
+            close(widget)
+
+    def __repr__(self) -> str:
+        return f"RunControls({self.text})"
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"text/html": f"<div>{escape(self.text)}</div>", "text/plain": self.text}, raw=True)
+        bundle = self.widget._repr_mimebundle_()
+        display({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
+
+
+def _put(widget: Any, **values: object) -> None:
+    """Set traits that differ, and keep the clicks of a button free."""
+    changed = {name: value for name, value in values.items() if getattr(widget, name) != value}
+    for name, value in changed.items():
+        setattr(widget, name, value)
+    if changed:
+        free_of_blocked_cell(widget)
+
+
+class Dashboard:
+    """The controls of a run above its loss and its gradients."""
+
+    def __init__(self, run: Any) -> None:
+        from widgets.views.gradient import GradientView
+        from widgets.views.loss import LossView
+
+        self.controls, self.loss, self.gradients = RunControls(run), LossView(run), GradientView(run)
+        self._widget: Any = None
+
+    @property
+    def widget(self) -> Any:
+        """All of it as an ipywidgets DOMWidget."""
+        if self._widget is None:
+            import ipywidgets as ipw
+
+            self._widget = ipw.VBox([self.controls.widget, self.loss.widget, self.gradients.widget])
+        return self._widget
+
+    def dispose(self) -> None:
+        """Take it out of the page and the kernel; the run goes on."""
+        for part in (self.controls, self.loss, self.gradients):
+            part.dispose()
+        widget, self._widget = self._widget, None
+        if widget is not None:
+            close(widget)
+
+    def __repr__(self) -> str:
+        return f"Dashboard({self.controls.text})"
+
+    def _ipython_display_(self) -> None:
+        svg = self.loss.svg() + self.gradients.svg()
+        display_twice(self.widget, self.loss.host, svg, self.controls.text)
+
+
+def dashboard(run: Any) -> Dashboard:
+    """Controls, loss and gradients of a run, to be displayed as the last line of a cell.
+
+    It may run already or have ended: everything shown is read from the run and its recording.
+    """
+    return Dashboard(run)

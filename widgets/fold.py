@@ -1,0 +1,136 @@
+"""Folding a recording: the state of a view at any position, from the nearest keyframe on.
+
+States are values, so a keyframe costs nothing but the memory that it does not share; at most 64 are kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.events import Event
+
+S = TypeVar("S")
+Positions = npt.NDArray[np.int64]
+
+KEYFRAMES = 64
+"""At most so many states are remembered on the way; a seek then folds 1/64 of the recording at the worst."""
+
+
+class Events(Protocol):
+    """What a view needs of a Recording: a growing sequence of events that also reads as columns."""
+
+    @property
+    def live(self) -> bool:
+        """Whether more events may come."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int) -> Event: ...
+    def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Mapping[str, Any]:
+        """The fields of all events of a kind at positions start <= p < stop, one array a field."""
+
+    def positions(self, kind: type[Event]) -> Positions:
+        """Where the events of a kind stand, ascending."""
+
+
+class Stretch(NamedTuple):
+    """The events at positions start <= p < stop of a recording."""
+
+    events: Events
+    start: int
+    stop: int
+
+    def positions(self, kind: type[Event]) -> Positions:
+        """Where the events of a kind stand within the stretch."""
+        every = self.events.positions(kind)
+        first, last = np.searchsorted(every, (self.start, self.stop))
+        return every[first:last]
+
+    def columns(self, kind: type[Event]) -> Mapping[str, Any]:
+        """The fields of the events of a kind, one array a field."""
+        return self.events.columns(kind, self.start, self.stop)
+
+    def of(self, kinds: tuple[type[Event], ...]) -> Iterator[Event]:
+        """The events of these kinds, in order."""
+        for p in merged(*(self.positions(kind) for kind in kinds)):
+            yield self.events[int(p)]
+
+
+def merged(*columns: Positions) -> Positions:
+    """Several ascending columns of positions as one, each position once.
+
+    Example:
+        >>> merged(np.array([1, 4]), np.array([2, 4])).tolist()
+        [1, 2, 4]
+    """
+    every = np.sort(
+        np.concatenate([np.empty(0, np.int64), *columns]), kind="stable"
+    )  # np.unique hashes: 1 s for a million
+    fresh = np.ones(len(every), dtype=bool)
+    fresh[1:] = every[1:] != every[:-1]
+    return every[fresh]
+
+
+class Folds(Protocol[S]):
+    """What is folded with: the pure half of a View."""
+
+    def start(self) -> S:
+        """The state before the first event."""
+
+    def fold_many(self, state: S, stretch: Stretch) -> S:
+        """The state after a stretch of events."""
+
+
+class Fold(Generic[S]):
+    """The states of one view over one recording. Safe to ask from several threads.
+
+    Example:
+        >>> from lab.events import StepFinished
+        >>> class Count:
+        ...     def start(self): return 0
+        ...     def fold_many(self, state, stretch): return state + stretch.stop - stretch.start
+        >>> fold = Fold(Count(), range(1000))
+        >>> fold.at(700), fold.at(12), len(fold.keyframes) <= KEYFRAMES
+        (700, 12, True)
+    """
+
+    def __init__(self, view: Folds[S], events: Events) -> None:
+        self.view, self.events = view, events
+        self.keyframes: list[int] = [0]
+        self._states: dict[int, S] = {0: view.start()}
+        self._last = 0, self._states[0]
+        self._lock = threading.Lock()
+
+    def at(self, position: int) -> S:
+        """The state after the first `position` events."""
+        with self._lock:
+            near = self.keyframes[bisect_right(self.keyframes, position) - 1]
+            state = self._states[near]
+            if near < self._last[0] <= position:  # following a live end, or stepping on
+                near, state = self._last
+            while near < position:
+                stop = min(position, near + self._stride())
+                state = self.view.fold_many(state, Stretch(self.events, near, stop))
+                near = stop
+                self._remember(near, state)
+            self._last = position, state
+            return state
+
+    def _stride(self) -> int:
+        return max(256, -(-len(self.events) // (KEYFRAMES // 2)))
+
+    def _remember(self, position: int, state: S) -> None:
+        k = bisect_right(self.keyframes, position)
+        if position - self.keyframes[k - 1] < self._stride():
+            return
+        insort(self.keyframes, position)
+        self._states[position] = state
+        if len(self.keyframes) > KEYFRAMES:
+            for stale in self.keyframes[1::2]:
+                del self._states[stale]
+            self.keyframes = self.keyframes[::2]

@@ -1,0 +1,385 @@
+"""Player: play, pause, step, back and seek through a recording, with one picture or several that show the same moment.
+
+Stops are the events that mean something to the views. Looking back never disturbs what is recorded; one button returns to its end.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from lab.errors import ViewError
+from widgets.fold import Positions, merged
+from widgets.view import View, close, display_twice
+
+if TYPE_CHECKING:
+    from widgets.page import Frame
+
+SPEEDS: tuple[tuple[str, float], ...] = (("slow", 0.5), ("normal", 1.0), ("fast", 2.0), ("very fast", 5.0))
+LONGEST_S = 60.0
+"""A recording plays in at most this long at normal speed: longer ones skip stops."""
+SHORTEST_TICK_S = 0.2
+"""Nobody follows more pictures than five a second, and the browser has other messages to take."""
+
+
+MAX_FRAMES = 300
+"""An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
+
+
+class Pace(NamedTuple):
+    """How playing advances: every so many seconds by so many stops."""
+
+    seconds: float
+    stride: int
+
+
+def pace(n_stops: int, speed: float) -> Pace:
+    """One stop a second at normal speed; faster where that would take longer than LONGEST_S.
+
+    Example:
+        >>> pace(7, 1.0), pace(12_000, 1.0)
+        (Pace(seconds=1.0, stride=1), Pace(seconds=0.2, stride=40))
+    """
+    per_second = max(1.0, n_stops / LONGEST_S) * speed
+    seconds = max(SHORTEST_TICK_S, 1 / per_second)
+    return Pace(seconds, max(1, round(per_second * seconds)))
+
+
+class Transport:
+    """Where the player is and whether it moves: the logic without widgets and threads.
+
+    Attributes:
+        stops: for each stop how many events have been folded then, ascending; never empty.
+        index: the current stop.
+        playing: whether `tick` moves.
+        at_end: the reader wants the newest stop, also when more come.
+    """
+
+    def __init__(self, stops: Positions) -> None:
+        self.stops: Positions = stops if len(stops) else np.zeros(1, np.int64)
+        self.index, self.playing, self.at_end, self.speed = 0, False, False, 1.0
+
+    @property
+    def position(self) -> int:
+        """How many events have been folded at the current stop."""
+        return int(self.stops[self.index])
+
+    def seek(self, index: int) -> None:
+        """Go to a stop; one that is not there becomes the nearest. Playing goes on from there."""
+        self.index, self.at_end = min(max(index, 0), len(self.stops) - 1), False
+
+    def to_end(self) -> None:
+        """Go to the newest stop, and stay at the newest while more come."""
+        self.seek(len(self.stops) - 1)
+        self.at_end, self.playing = True, False
+
+    def play(self) -> None:
+        """Start moving; at the last stop, from the first one again."""
+        if self.index == len(self.stops) - 1:
+            self.index = 0
+        self.playing, self.at_end = True, False
+
+    def tick(self) -> None:
+        """Move on if playing; at the last stop playing ends."""
+        if self.playing:
+            self.seek(self.index + pace(len(self.stops), self.speed).stride)
+            self.playing = self.index < len(self.stops) - 1
+
+    def grown(self, stops: Positions) -> None:
+        """More was recorded: earlier stops stay where they are."""
+        if len(stops):
+            self.stops = stops
+            self.index = len(stops) - 1 if self.at_end else min(self.index, len(stops) - 1)
+
+
+class Player:
+    """Controls over one or several views of one recording. The last line of a cell displays it.
+
+    Args:
+        sources: views, or a recording or run (a GraphView or LossView is made for it).
+        speed: 1.0 is one stop a second.
+
+    Raises:
+        ViewError: no source, or views of different recordings.
+
+    Example:
+        >>> import lab
+        >>> x = lab.tensor(2.0, requires_grad=True, name="x")
+        >>> with lab.record() as rec:
+        ...     (x * x).backward()
+        >>> player = Player(rec)
+        >>> player.step()
+        >>> player.text
+        '2 of 4: Backward starts at v₁: its gradient is 1.0.'
+    """
+
+    def __init__(self, *sources: Any, speed: float = 1.0) -> None:
+        self.views = views_of(sources)
+        if not self.views:
+            raise ViewError("a player needs something to play", hint="Player(rec) or Player(GraphView(rec))")
+        self.recording = self.views[0].recording
+        if any(v.recording is not self.recording for v in self.views):
+            raise ViewError(
+                "the views of one player must show one recording", hint="make one Player for each recording"
+            )
+        self._length = len(self.recording)
+        self.transport = Transport(self._stops())
+        self.transport.speed = speed
+        if self.recording.live:
+            self.transport.to_end()
+        self._lock = threading.RLock()
+        self._halt: threading.Event | None = None
+        self._idle = threading.Event()
+        self._idle.set()
+        self._widget: Any = None
+        self._controls: dict[str, Any] = {}
+        self._moving = False
+
+    # --- transport ---
+
+    def play(self) -> None:
+        """Move from stop to stop until the end, or until `pause`."""
+        with self._lock:
+            self.transport.play()
+            if self._halt is None:
+                self._halt = threading.Event()
+                self._idle.clear()
+                context = contextvars.copy_context()  # so that what is printed lands in the cell that plays
+                threading.Thread(
+                    target=context.run, args=(self._run, self._halt), name="lab-player", daemon=True
+                ).start()
+        self._show()
+
+    def pause(self) -> None:
+        """Stay where it is."""
+        with self._lock:
+            self.transport.playing = False
+        self._show()
+
+    def step(self) -> None:
+        """One stop forward."""
+        self._go(self.transport.index + 1)
+
+    def back(self) -> None:
+        """One stop back."""
+        self._go(self.transport.index - 1)
+
+    def seek(self, index: int) -> None:
+        """Go to stop `index`, counted from 0."""
+        self._go(index)
+
+    def to_end(self) -> None:
+        """Go to the newest stop; while the recording is live, follow it."""
+        with self._lock:
+            self._grow()
+            self.transport.to_end()
+        self._show()
+
+    def _go(self, index: int) -> None:
+        with self._lock:
+            self.transport.playing = False
+            self._grow()
+            self.transport.seek(index)
+        self._show()
+
+    def wait(self, timeout: float) -> bool:
+        """Block until nothing plays, at most `timeout` seconds; True if nothing does."""
+        return self._idle.wait(timeout)
+
+    def _run(self, halt: threading.Event) -> None:
+        """The thread that moves while playing."""
+        try:
+            while not halt.wait(pace(len(self.transport.stops), self.transport.speed).seconds):
+                with self._lock:
+                    self.transport.tick()
+                self._show()
+                with self._lock:
+                    if not self.transport.playing:
+                        self._halt = None
+                        return
+        finally:
+            self._idle.set()
+
+    def _stops(self) -> Positions:
+        return merged(*(v.stop_positions(self.recording) for v in self.views))
+
+    def _grow(self) -> None:
+        n = len(self.recording)
+        if n != self._length:
+            self._length = n
+            self.transport.grown(self._stops())
+
+    # --- what is seen ---
+
+    @property
+    def text(self) -> str:
+        """Where the player is and what happened there, in one line."""
+        t = self.transport
+        sentences = [v.sentence_at(t.position) for v in self.views]
+        return f"{t.index + 1} of {len(t.stops)}: {' '.join(sentences)}"
+
+    @property
+    def widget(self) -> Any:
+        """Controls above pictures, as an ipywidgets DOMWidget."""
+        with self._lock:
+            if self._widget is None:
+                self._widget = self._build()
+        return self._widget
+
+    def _build(self) -> Any:
+        import ipywidgets as ipw
+
+        from widgets import pacer
+        from widgets.spoken import Spoken
+
+        def button(name: str, icon: str, tooltip: str, action: Any) -> Any:
+            made = ipw.Button(description=name, icon=icon, tooltip=tooltip, layout=ipw.Layout(width="auto"))
+            made.on_click(lambda _: action())
+            self._controls[name] = made
+            return made
+
+        buttons = [
+            button("Start", "fast-backward", "To the first stop", lambda: self.seek(0)),
+            button("Back", "step-backward", "One stop back", self.back),
+            button("Play", "play", "Play from here, or pause", self._toggle),
+            button("Step", "step-forward", "One stop forward", self.step),
+            button("End", "fast-forward", "To the newest stop; follows while recording", self.to_end),
+        ]
+        slider = ipw.IntSlider(description="Stop", min=1, max=1, layout=ipw.Layout(flex="1 1 240px"))
+        slider.observe(self._slid, "value")
+        speed = ipw.Dropdown(
+            description="Speed", options=SPEEDS, value=self.transport.speed if self.transport.speed in dict(SPEEDS).values() else 1.0,
+            tooltip="How fast Play moves", layout=ipw.Layout(width="180px"),
+        )  # fmt: skip
+        speed.observe(self._sped, "value")
+        self._controls |= {"Stop": slider, "Speed": speed, "text": Spoken()}
+        pictures = [v.widget for v in self.views]
+        for v in self.views:
+            v.hold()
+        self._show()
+        if self.recording.live:
+            pacer.every(self._tick)
+        row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
+        return ipw.VBox([ipw.Box([*buttons, slider, speed], layout=row), self._controls["text"], *pictures])
+
+    def _toggle(self) -> None:
+        if self.transport.playing:
+            self.pause()
+        else:
+            self.play()
+
+    def _slid(self, change: Mapping[str, Any]) -> None:
+        if not self._moving:
+            self.seek(int(change["new"]) - 1)
+
+    def _sped(self, change: Mapping[str, Any]) -> None:
+        self.transport.speed = float(change["new"])
+
+    def _show(self) -> None:
+        """Bring pictures and controls to where the transport is."""
+        with self._lock:
+            if not self._controls:
+                return
+            t, c = self.transport, self._controls
+            for v in self.views:
+                v.show(t.position)
+            self._moving = True
+            try:
+                c["Stop"].max = len(t.stops)
+                c["Stop"].value = t.index + 1
+                c["Play"].description, c["Play"].icon = ("Pause", "pause") if t.playing else ("Play", "play")
+                c["Back"].disabled = c["Start"].disabled = t.index == 0
+                c["Step"].disabled = t.index == len(t.stops) - 1
+                c["End"].description = "Live" if self.recording.live else "End"
+                c["text"].text = self._safe_text()
+            finally:
+                self._moving = False
+
+    def _safe_text(self) -> str:
+        try:
+            return self.text
+        except Exception as why:  # noqa: BLE001 - the view shows its error itself; the controls go on
+            return f"{self.transport.index + 1} of {len(self.transport.stops)}: {type(why).__name__}: {why}"
+
+    def _tick(self) -> None:
+        """While live: more stops, and the newest picture if that is what the reader looks at."""
+        from lab.events import bus
+        from widgets import pacer
+
+        live = self.recording.live
+        if live:
+            bus.flush()
+        if len(self.recording) != self._length or not live:
+            with self._lock:
+                self._grow()
+            self._show()
+        if not live:
+            pacer.forget(self._tick)
+
+    def dispose(self) -> None:
+        """Stop playing and take everything out of the page and the kernel."""
+        from widgets import pacer
+
+        pacer.forget(self._tick)
+        with self._lock:
+            self.transport.playing = False
+            if self._halt is not None:
+                self._halt.set()
+                self._halt = None
+            self._controls = {}
+            widget, self._widget = self._widget, None
+        for v in self.views:
+            v.dispose()
+        if widget is not None:
+            close(widget)
+
+    def frames(self) -> list[Frame]:
+        """Stops as frames of a stand-alone page, at most MAX_FRAMES, evenly chosen."""
+        from widgets.page import Frame
+
+        stops = self.transport.stops
+        chosen = np.linspace(0, len(stops) - 1, min(len(stops), MAX_FRAMES)).astype(int).tolist()
+        return [
+            Frame(
+                f"{k + 1} of {len(stops)}",
+                tuple(v.picture_at(int(stops[k])) for v in self.views),
+                "\n".join(v.text_at(int(stops[k])) for v in self.views),
+            )
+            for k in chosen
+        ]
+
+    def export(self, path: str | Path) -> Path:
+        """Write a page that plays these views from disk, without kernel or network."""
+        from widgets.page import write_page
+
+        write_page(Path(path), self.frames(), ", ".join(v.title for v in self.views))
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return f"Player({', '.join(map(repr, self.views))}, stop {self.transport.index + 1} of {len(self.transport.stops)})"
+
+    def _ipython_display_(self) -> None:
+        svg = "".join(v.svg() for v in self.views)
+        display_twice(self.widget, self.views[0].host, svg, self._safe_text())
+
+
+def views_of(sources: Sequence[Any]) -> list[View[Any]]:
+    """The views among `sources`; a bare recording or run gets a LossView if it has training steps, else a GraphView."""
+    from lab.events import StepFinished
+    from widgets.views.graph import GraphView
+    from widgets.views.loss import LossView
+
+    made: list[View[Any]] = []
+    for source in sources:
+        if isinstance(source, View):
+            made.append(source)
+        elif hasattr(source, "pause") or len(source.positions(StepFinished)):
+            made.append(LossView(source))
+        else:
+            made.append(GraphView(source))
+    return made

@@ -1,0 +1,36 @@
+"""A line of text that screen readers speak when it changes: an aria-live region that stays in the page while its text changes.
+
+An `ipw.HTML` replaces its whole content, region included, and then most readers say nothing.
+"""
+
+from __future__ import annotations
+
+import anywidget
+import traitlets
+
+
+class Spoken(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base class is untyped
+    """One line of text.
+
+    Example:
+        >>> line = Spoken(text="3 of 7")
+        >>> line.text = "4 of 7"
+        >>> line.close()
+    """
+
+    _esm = """
+    export default {
+      render({ model, el }) {
+        const line = document.createElement("div");
+        line.setAttribute("role", "status");
+        line.setAttribute("aria-live", "polite");
+        line.style.cssText = "min-height:1.4em;padding:2px 4px;white-space:pre-line;color:var(--jp-ui-font-color1,inherit)";
+        const draw = () => { line.textContent = model.get("text"); };
+        draw();
+        model.on("change:text", draw);
+        el.append(line);
+        return () => model.off("change:text", draw);
+      },
+    };
+    """
+    text = traitlets.Unicode().tag(sync=True)

@@ -1,0 +1,279 @@
+"""View: a pure fold over a recording and a picture of its state; the base class makes it live, replayable and exportable.
+
+A view of one's own says what it `listens` to and defines `start`, `fold`, `picture` and `text`. A view that fails shows its
+error in place of the picture: it never breaks the cell, nor the computation that it watches.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from html import escape
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from lab.errors import ViewError
+from lab.events import Event, bus
+from widgets.chart import Chart
+from widgets.fold import Events, Fold, Positions, Stretch, merged
+from widgets.scene import Node, Scene
+
+log = logging.getLogger("widgets.view")
+
+S = TypeVar("S")
+Picture = Scene | Chart
+
+
+class View(ABC, Generic[S]):
+    """A picture of a recording.
+
+    The last line of a cell displays it. While the recording is live it follows; `Player(view)` plays and seeks.
+
+    Args:
+        source: a Recording, or anything with one in `.recording` (a Run).
+
+    Example:
+        >>> from lab.events import StepFinished
+        >>> class Steps(View[int]):
+        ...     listens = (StepFinished,)
+        ...     def start(self): return 0
+        ...     def fold(self, state, event): return state + 1
+        ...     def picture(self, state): return Scene((Node("n", 40, 20, 80, 40, f"{state} steps"),))
+        ...     def text(self, state): return f"{state} steps"
+    """
+
+    listens: ClassVar[tuple[type[Event], ...]] = ()
+    """The kinds that `fold` is given."""
+    stops: ClassVar[tuple[type[Event], ...]] = ()
+    """The kinds after which a player stops; empty: those of `listens`."""
+    title: ClassVar[str] = "View"
+
+    def __init__(self, source: Any) -> None:
+        self.recording: Events = getattr(source, "recording", source)
+        self.position = 0
+        self._fold: Fold[S] | None = None
+        self._lock = threading.RLock()
+        self._following = True
+        self._widget: Any = None
+        self._host: Any = None
+
+    # --- what a view defines; pure ---
+
+    @abstractmethod
+    def start(self) -> S:
+        """The state before the first event."""
+
+    @abstractmethod
+    def fold(self, state: S, event: Event) -> S:
+        """The state after one more event of `listens`; never changes `state`."""
+
+    def fold_many(self, state: S, stretch: Stretch) -> S:
+        """The state after a stretch of the recording; equals folding its events one by one, and may be faster."""
+        for event in stretch.of(self.listens):
+            state = self.fold(state, event)
+        return state
+
+    @abstractmethod
+    def picture(self, state: S) -> Picture:
+        """What is drawn."""
+
+    @abstractmethod
+    def text(self, state: S) -> str:
+        """The picture in words: the first line says what happened last, the others the whole state."""
+
+    def stop_positions(self, events: Events) -> Positions:
+        """Where a player stops: for each stop how many events have been folded then, ascending."""
+        return merged(*(events.positions(kind) for kind in self.stops or self.listens)) + 1
+
+    # --- any position ---
+
+    def state_at(self, position: int) -> S:
+        """The state after the first `position` events."""
+        if self._fold is None:
+            self._fold = Fold(self, self.recording)
+        return self._fold.at(min(position, len(self.recording)))
+
+    def picture_at(self, position: int) -> Picture:
+        """The picture after the first `position` events.
+
+        Raises:
+            ViewError: the view failed, with its own error as the cause.
+        """
+        try:
+            return self.picture(self.state_at(position))
+        except Exception as why:
+            raise ViewError(
+                f"{type(self).__name__} failed",
+                given=f"{type(why).__name__}: {why}",
+                hint="only this picture is affected",
+            ) from why
+
+    def text_at(self, position: int) -> str:
+        """The words for the picture after the first `position` events."""
+        return self.text(self.state_at(position))
+
+    def sentence_at(self, position: int) -> str:
+        """The first line of the words: what happened last."""
+        return self.text_at(position).partition("\n")[0]
+
+    # --- the live picture ---
+
+    @property
+    def host(self) -> Any:
+        """The widget that draws the picture (without what `build` puts around it)."""
+        if self._host is None:
+            from widgets.host import ChartHost, SceneHost
+
+            self.position = len(self.recording)
+            picture, text = self._drawn(self.position)
+            self._host = (SceneHost if isinstance(picture, Scene) else ChartHost)(picture, text)
+        return self._host
+
+    @property
+    def widget(self) -> Any:
+        """The view as an ipywidgets DOMWidget, to be composed in `ipw.VBox`; made at the first look, then always the same."""
+        with self._lock:
+            if self._widget is None:
+                self._widget = self.build()
+                self.follow()
+            return self._widget
+
+    def build(self) -> Any:
+        """Make the widget. A view with controls of its own puts them around `self.host`."""
+        return self.host
+
+    def shown(self) -> None:
+        """Called after another position or state was shown; for what `build` put around the picture."""
+
+    def show(self, position: int) -> None:
+        """Show the picture after the first `position` events. A failing view shows its error."""
+        with self._lock:
+            self.position = position
+            if self._host is not None:
+                self._host.show(*self._drawn(position))
+                try:
+                    self.shown()
+                except Exception:
+                    log.exception("the controls around a picture could not follow it")
+
+    def hold(self) -> None:
+        """Stop following the live end; a player does so when the reader looks at the past."""
+        self._following = False
+
+    def follow(self) -> None:
+        """Show the newest state, and go on doing so while the recording is live."""
+        from widgets import pacer
+
+        self._following = True
+        self._catch_up()
+        if self.recording.live:
+            pacer.forget(self._tick)
+            pacer.every(self._tick)
+
+    def dispose(self) -> None:
+        """Stop following and take the picture out of the page and the kernel."""
+        from widgets import pacer
+
+        pacer.forget(self._tick)
+        with self._lock:
+            widget, self._widget, self._host = self._widget or self._host, None, None
+        if widget is not None:
+            close(widget)
+
+    def _tick(self) -> None:
+        """About 15 times a second while live: fold what is new, draw it."""
+        from widgets import pacer
+
+        live = self.recording.live  # asked before: what came before the end is drawn after it
+        if live:
+            bus.flush()
+        if self._following:
+            self._catch_up()
+        if not live:
+            pacer.forget(self._tick)
+
+    def _catch_up(self) -> None:
+        n = len(self.recording)
+        if n != self.position:
+            self.show(n)
+
+    def _drawn(self, position: int) -> tuple[Picture, str]:
+        """Picture and words, or the error in their place."""
+        try:
+            return self.picture_at(position), self.text_at(position)
+        except Exception as why:
+            log.exception("a view failed; what it watches goes on")
+            return _failure(why, isinstance(self._host, _chart_host())), f"This picture failed: {why}"
+
+    # --- still pictures ---
+
+    def svg(self) -> str:
+        """The picture of the end of the recording as SVG."""
+        from widgets.twin import svg_of
+
+        return svg_of(self._drawn(len(self.recording))[0])
+
+    def export(self, path: str | Path) -> Path:
+        """Write a page that plays the stops from disk, without kernel or network."""
+        from widgets.player import Player
+
+        return Player(self).export(path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self.recording):,} events{', live' if self.recording.live else ''})"
+
+    def _ipython_display_(self) -> None:
+        """Two outputs: a still twin for readers without a kernel, hidden by the live widget that comes second."""
+        display_twice(self.widget, self.host, self.svg(), self._drawn(self.position)[1])
+
+
+def _chart_host() -> type:
+    from widgets.host import ChartHost
+
+    return ChartHost
+
+
+def _failure(why: BaseException, chart: bool) -> Picture:
+    """The error as a picture of the kind that the host can draw."""
+    lines = str(why).splitlines()
+    if chart:
+        import plotly.graph_objects as go
+
+        notes = [
+            {
+                "text": escape("<br>".join(lines)),
+                "showarrow": False,
+                "xref": "paper",
+                "yref": "paper",
+                "x": 0.5,
+                "y": 0.5,
+            }
+        ]
+        return Chart(go.Figure(layout={"annotations": notes}), caption=" ".join(lines), title="failed view")
+    width = 8.0 * max(len(line) for line in lines) + 30
+    texts = (lines + ["", ""])[:3]
+    node = Node("failed", width / 2, 40, width, 70, texts[0], texts[1], kind="group", state="trouble")
+    return Scene((node,), caption=" ".join(lines), title="failed view")
+
+
+def close(widget: Any) -> None:
+    """End a widget with everything in it and of it; ipywidgets' own `close` leaves children, layout and style behind."""
+    for part in (*getattr(widget, "children", ()), getattr(widget, "style", None), widget.layout):
+        if part is not None and part.comm is not None:
+            close(part) if hasattr(part, "layout") else part.close()
+    widget.close()
+
+
+def display_twice(widget: Any, host: Any, svg: str, text: str) -> None:
+    """Display a still picture and the live widget in two outputs.
+
+    In one output the front end would show the widget only, and an error in its place when the notebook is read without kernel.
+    """
+    from IPython.display import display
+
+    display({"text/html": f'<div data-lab-twin="{host.twin}">{svg}</div>', "text/plain": text}, raw=True)
+    bundle = widget._repr_mimebundle_()
+    data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+    data["text/plain"] = text
+    display(data, raw=True)

@@ -1,0 +1,266 @@
+"""LossView: loss against training step, with its moving mean, whole-split evaluations, and where the first nan was.
+
+A million steps are folded by columns and drawn as about two thousand points that keep every peak.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
+from widgets import theme
+from widgets.chart import Chart
+from widgets.fold import Stretch
+from widgets.view import View
+from widgets.views.series import Series
+
+POINTS = 2000
+"""More points than pixels only cost time: 10,000 take three times as long to draw as 2,000."""
+FEW = 30
+"""So few points get markers."""
+SYMBOLS = ("circle", "diamond", "square", "cross")
+
+Numbers = npt.NDArray[np.float64]
+
+
+class Test(NamedTuple):
+    """One evaluation of a whole split."""
+
+    step: int
+    split: str
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The state of a LossView.
+
+    Attributes:
+        step, loss: of every finished step.
+        tests: every evaluation.
+        first_bad: the first step whose loss was nan or infinite, -1 if none.
+        n_bad: how many there were.
+        n_steps: planned, 0 when unknown.
+        name: of the run.
+        end: "" while it runs, then how it ended.
+        reason: why it failed.
+    """
+
+    step: Series = field(default_factory=Series)
+    loss: Series = field(default_factory=Series)
+    tests: tuple[Test, ...] = ()
+    first_bad: int = -1
+    n_bad: int = 0
+    n_steps: int = 0
+    name: str = ""
+    end: str = ""
+    reason: str = ""
+
+    def extended(self, steps: Any, losses: Any) -> Curve:
+        """With more steps."""
+        bad = ~np.isfinite(np.asarray(losses, dtype=np.float64))
+        first = int(steps[int(np.argmax(bad))]) if self.first_bad < 0 and bad.any() else self.first_bad
+        return replace(
+            self, step=self.step.extended(steps), loss=self.loss.extended(losses), first_bad=first,
+            n_bad=self.n_bad + int(bad.sum()),
+        )  # fmt: skip
+
+
+class LossView(View[Curve]):
+    """Loss against training step, and accuracy where it was measured. Of several runs in one recording the latest is shown."""
+
+    listens = (RunStarted, StepFinished, Evaluated, RunFinished)
+    stops = (StepFinished,)
+    title = "Loss"
+
+    def start(self) -> Curve:
+        return Curve()
+
+    def fold(self, state: Curve, event: Event) -> Curve:
+        match event:
+            case RunStarted():
+                return Curve(n_steps=event.n_steps, name=event.name)
+            case StepFinished():
+                return state.extended([event.step], [event.loss])
+            case Evaluated():
+                return replace(state, tests=(*state.tests, Test(event.step, event.split, event.loss, event.accuracy)))
+            case RunFinished():
+                return replace(state, end=event.state, reason=event.reason)
+        return state
+
+    def fold_many(self, state: Curve, stretch: Stretch) -> Curve:
+        begun = stretch.positions(RunStarted)
+        if len(begun):  # only what came after the last beginning counts
+            state = self.fold(state, stretch.events[int(begun[-1])])
+            stretch = stretch._replace(start=int(begun[-1]) + 1)
+        steps = stretch.columns(StepFinished)
+        if len(steps["step"]):
+            state = state.extended(steps["step"], steps["loss"])
+        for event in stretch.of((Evaluated, RunFinished)):
+            state = self.fold(state, event)
+        return state
+
+    def picture(self, state: Curve) -> Chart:
+        import plotly.graph_objects as go
+
+        traces = _loss_lines(state)
+        accuracy = [t for t in state.tests if math.isfinite(t.accuracy)]
+        splits = list(dict.fromkeys(t.split for t in state.tests))
+        for k, split in enumerate(splits):
+            traces.append(_split_line(split, "loss", k, state))
+            if any(t.split == split for t in accuracy):
+                traces.append(_split_line(split, "accuracy", k, state))
+        return Chart(go.Figure(traces, _layout(state, bool(accuracy))), _caption(state), self.title)
+
+    def text(self, state: Curve) -> str:
+        if not len(state.step):
+            return "No steps yet."
+        step, loss = int(state.step.array[-1]), float(state.loss.array[-1])
+        of = f" of {state.n_steps}" if state.n_steps else ""
+        lines = [f"Step {step}{of}: loss {theme.short(loss)}{_ending(state)}."]
+        lines.extend(_trouble(state))
+        latest = {t.split: t for t in state.tests}
+        for split, t in latest.items():
+            share = f", accuracy {t.accuracy:.1%}" if math.isfinite(t.accuracy) else ""
+            lines.append(f"{split} at step {t.step}: loss {theme.short(t.loss)}{share}")
+        finite = state.loss.array[np.isfinite(state.loss.array)]
+        if len(finite):
+            lines.append(f"{len(state.step):,} steps, smallest loss {theme.short(float(finite.min()))}")
+        return "\n".join(lines)
+
+
+def decimated(y: Numbers, most: int = POINTS) -> npt.NDArray[np.int64]:
+    """Which points to draw of a long line: smallest and largest of each bucket, and one of its gaps if it has any.
+
+    Example:
+        >>> y = np.zeros(10_000); y[1234] = 1.0; y[5000] = np.nan
+        >>> kept = decimated(y)
+        >>> len(kept) <= 2 * 2000, 1234 in kept, 5000 in kept
+        (True, True, True)
+    """
+    n = len(y)
+    if n <= most:
+        return np.arange(n)
+    buckets = most // 2
+    size = -(-n // buckets)
+    grid = np.full(buckets * size, np.nan)
+    grid[:n] = y
+    grid = grid.reshape(buckets, size)
+    gap = ~np.isfinite(grid)
+    offset = np.arange(buckets) * size
+    low = np.where(gap, np.inf, grid).argmin(axis=1) + offset
+    high = np.where(gap, -np.inf, grid).argmax(axis=1) + offset
+    holes = (gap.argmax(axis=1) + offset)[gap.any(axis=1)]
+    kept = np.unique(np.concatenate([[0, n - 1], low, high, holes]))
+    return kept[kept < n]
+
+
+def moving_mean(y: Numbers, at: npt.NDArray[np.int64], window: int) -> Numbers:
+    """Mean of the last `window` finite entries up to each index in `at`; nan where there is none.
+
+    Example:
+        >>> moving_mean(np.array([1.0, 3.0, np.nan, 5.0]), np.array([1, 2, 3]), 2)
+        array([2., 3., 5.])
+    """
+    finite = np.isfinite(y)
+    total = np.concatenate([[0.0], np.cumsum(np.where(finite, y, 0.0))])
+    count = np.concatenate([[0], np.cumsum(finite)])
+    first = np.maximum(0, at + 1 - window)
+    n = count[at + 1] - count[first]
+    return np.divide(total[at + 1] - total[first], n, out=np.full(len(at), np.nan), where=n > 0)
+
+
+def _loss_lines(state: Curve) -> list[Any]:
+    import plotly.graph_objects as go
+
+    y = state.loss.array
+    kept = decimated(y)
+    x = state.step.array[kept].astype(np.int32)
+    drawn = np.where(np.isfinite(y[kept]), y[kept], np.nan).astype(np.float32)
+    window = max(5, len(y) // 40)
+    smooth = len(y) >= 2 * window
+    mode = "lines" if len(kept) > FEW else "lines+markers"  # a line of one point cannot be seen
+    lines = [go.Scatter(x=x, y=drawn, name="batch", mode=mode, line={"width": 1}, opacity=0.55 if smooth else 1.0)]
+    if smooth:
+        mean = moving_mean(y, kept, window).astype(np.float32)
+        mean[~np.isfinite(y[kept])] = np.nan  # a mean drawn through a gap would hide it
+        lines.append(go.Scatter(x=x, y=mean, name=f"mean of {window}", mode="lines", line={"width": 2.5}))
+    if state.first_bad >= 0:
+        seen = drawn[np.isfinite(drawn)]
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+        lines.append(go.Scatter(
+            x=[state.first_bad, state.first_bad], y=[low, high], name=f"nan or inf, step {state.first_bad}",
+            mode="lines+markers", marker={"symbol": "x", "size": 9}, line={"dash": "dot", "width": 1.5},
+        ))  # fmt: skip
+    return lines
+
+
+def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
+    import plotly.graph_objects as go
+
+    rows = [t for t in state.tests if t.split == split]
+    y = [t.loss if what == "loss" else t.accuracy for t in rows]
+    return go.Scatter(
+        x=np.array([t.step for t in rows], np.int32),
+        y=np.array([v if math.isfinite(v) else np.nan for v in y], np.float32),
+        name=f"{split} {what}",
+        mode="lines+markers",
+        xaxis="x" if what == "loss" else "x2",
+        yaxis="y" if what == "loss" else "y2",
+        line={"dash": theme.DASHES[(k + 1) % len(theme.DASHES)], "width": 1.5},
+        marker={"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 8},
+    )
+
+
+def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
+    y = state.loss.array
+    y = y[np.isfinite(y)]
+    exploded = len(y) > 0 and y.min() > 0 and y.max() > 100 * float(np.median(y))
+    more: dict[str, Any] = {"yaxis": {"type": "log" if exploded else "linear"}}
+    if state.n_steps:
+        more["xaxis"] = {"range": [0, state.n_steps * 1.02]}
+    if accuracy:
+        more["yaxis"]["domain"] = [0.44, 1.0]
+        more["yaxis2"] = {
+            "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%", "zeroline": False,
+        }  # fmt: skip
+        more["height"] = 420
+        more["xaxis2"] = {
+            "title": {"text": "step"},
+            "matches": "x",
+            "anchor": "y2",
+            "zeroline": False,
+            **more.get("xaxis", {}),
+        }
+        more["xaxis"] = {**more.get("xaxis", {}), "title": {"text": ""}}
+    return theme.axes("step", "loss", **more)
+
+
+def _ending(state: Curve) -> str:
+    return f", {state.end}" if state.end else ""
+
+
+def _trouble(state: Curve) -> list[str]:
+    lines = []
+    if state.first_bad >= 0:
+        lines.append(
+            f"First nan or infinite loss at step {state.first_bad}; {state.n_bad:,} such steps are drawn as gaps."
+        )
+    if state.end == "failed":
+        lines.append(f"The run failed: {state.reason}")
+    return lines
+
+
+def _caption(state: Curve) -> str:
+    if not len(state.step):
+        return "Loss of a training run: nothing was measured yet."
+    trouble = " ".join(_trouble(state))
+    name = f" {state.name}" if state.name else ""
+    point = "thin: loss of each batch; thick: its moving mean; marks: whole splits."
+    return f"From run{name}: {point}{' ' if trouble else ''}{trouble}"

@@ -1,0 +1,219 @@
+"""What a recording says of the tape up to a point: operations, values, gradients and what happened last.
+
+A `Tape` is a value. Folding one event makes a new one that shares what did not change; folding a stretch copies once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.events import (
+    Array,
+    BackwardFinished,
+    BackwardStarted,
+    Event,
+    GradientStored,
+    LeafUsed,
+    OpRecorded,
+    RuleApplied,
+    ValueSeen,
+)
+from widgets.fold import Stretch
+
+LISTENS: tuple[type[Event], ...] = (
+    LeafUsed, OpRecorded, ValueSeen, BackwardStarted, RuleApplied, GradientStored, BackwardFinished,
+)  # fmt: skip
+
+
+class Seen(NamedTuple):
+    """What an array looked like: statistics over its finite entries, and the entries themselves where they were kept."""
+
+    shape: tuple[int, ...]
+    minimum: float
+    maximum: float
+    mean: float
+    norm: float
+    n_nonfinite: int
+    value: Array | None
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class Entry(NamedTuple):
+    """One node of the tape. `op` is "" for a leaf; the other fields are those of LeafUsed and OpRecorded."""
+
+    node: int
+    op: str
+    name: str
+    parents: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    constants: tuple[str, ...] = ()
+    module: str = ""
+    file: str = ""
+    line: int = 0
+    value: Seen | None = None
+    gradient: Seen | None = None
+    walk: int = -1
+    """Number of the backward walk that the gradient is of (0: it began before the recording); -1: none yet."""
+    accumulated: bool = False
+    """The gradient was added to one that the leaf already had."""
+    before: Array | None = None
+    """What a leaf had stored before this walk, where the values are known."""
+
+    @property
+    def stored(self) -> Array | None:
+        """What a leaf has stored in `.grad` now, where the values are known: the latest gradient, and what it was added to."""
+        latest = None if self.gradient is None else self.gradient.value
+        if latest is None or not self.accumulated:
+            return latest
+        return None if self.before is None else np.add(self.before, latest)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether its gradient is complete; 0 is a gradient too."""
+        return self.walk >= 0
+
+
+class Now(NamedTuple):
+    """What happened last: "op", "start", "rule", "stored", "finish" at a node; "" at the beginning."""
+
+    kind: str = ""
+    node: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """The state of a GraphView.
+
+    Attributes:
+        entries: by node, in order of creation. Never changed after the Tape was made, like all that follows.
+        contributions: what the rule of a node sent to its operand number i, by (node, i), of the latest walk there.
+        targets: for each node whose rules ran in the latest walk there, which edges got something.
+        now: what happened last.
+        n_walks: backward walks begun.
+        root: node at which the latest walk began, -1 before.
+        n_left_out: operations beyond the limit, counted and not kept.
+    """
+
+    entries: Mapping[int, Entry] = field(default_factory=dict)
+    contributions: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    now: Now = field(default_factory=Now)
+    n_walks: int = 0
+    root: int = -1
+    n_left_out: int = 0
+
+    def folded(self, event: Event, limit: int) -> Tape:
+        """This tape after one more event."""
+        pen = _Pen(self, limit)
+        pen.write(event)
+        return pen.tape()
+
+    def folded_many(self, stretch: Stretch, limit: int) -> Tape:
+        """This tape after a stretch of events: what cannot matter is left out by columns, the rest is written at one go."""
+        pen = _Pen(self, limit)
+        grows = np.sort(np.concatenate([stretch.positions(LeafUsed), stretch.positions(OpRecorded)]))
+        room = max(0, limit - len(pen.entries))
+        kept, cut = grows[:room], grows[room:]
+        pen.n_left_out += int(np.isin(cut, stretch.positions(OpRecorded)).sum())
+        known = [*pen.entries, *(int(stretch.events[int(p)].node) for p in kept)]
+        parts = [kept, stretch.positions(BackwardStarted), stretch.positions(BackwardFinished)]
+        for kind in (ValueSeen, RuleApplied, GradientStored):
+            positions = stretch.positions(kind)
+            if len(positions):
+                parts.append(positions[np.isin(stretch.columns(kind)["node"], known)])
+        for p in np.sort(np.concatenate(parts)):
+            pen.write(stretch.events[int(p)])
+        return pen.tape()
+
+
+class _Pen:
+    """A Tape being written: plain dictionaries, owned by one fold and handed over at its end."""
+
+    def __init__(self, tape: Tape, limit: int) -> None:
+        self.limit = limit
+        self.entries, self.contributions = dict(tape.entries), dict(tape.contributions)
+        self.targets, self.now = dict(tape.targets), tape.now
+        self.n_walks, self.root, self.n_left_out = tape.n_walks, tape.root, tape.n_left_out
+
+    def tape(self) -> Tape:
+        return Tape(self.entries, self.contributions, self.targets, self.now, self.n_walks, self.root, self.n_left_out)
+
+    def write(self, event: Event) -> None:
+        match event:
+            case LeafUsed():
+                self._grow(Entry(event.node, "", event.name, (), event.shape, event.dtype))
+            case OpRecorded():
+                self._grow(_entry(event))
+            case ValueSeen():
+                self._see(event)
+            case BackwardStarted():
+                self._start(event.root)
+            case RuleApplied() if event.node in self.entries:
+                self.targets[event.node] = event.targets
+                self.now = Now("rule", event.node)
+            case GradientStored() if event.node in self.entries:
+                entry = self.entries[event.node]
+                before = entry.before if event.accumulated else None
+                self.entries[event.node] = entry._replace(
+                    accumulated=event.accumulated, walk=self.n_walks, before=before
+                )
+                self.now = Now("stored", event.node)
+            case BackwardFinished():
+                self.now = Now("finish", event.root)
+            case _:
+                pass  # of a node beyond the limit
+
+    def _grow(self, entry: Entry) -> None:
+        if len(self.entries) >= self.limit:
+            self.n_left_out += bool(entry.op)
+            return
+        self.entries[entry.node] = entry
+        if entry.op:
+            self.now = Now("op", entry.node)
+
+    def _see(self, event: ValueSeen) -> None:
+        entry = self.entries.get(event.node)
+        if entry is None:
+            return
+        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, event.norm, event.n_nonfinite, event.value)
+        if event.role == "value":
+            self.entries[event.node] = entry._replace(value=seen)
+        elif event.role == "gradient":
+            before = entry.stored if entry.walk != self.n_walks else entry.before
+            self.entries[event.node] = entry._replace(gradient=seen, walk=self.n_walks, before=before)
+        else:
+            self.contributions[event.source, event.argument] = seen
+
+    def _start(self, root: int) -> None:
+        """A new walk: what an earlier one left on the same nodes is old; what leaves have stored stays until they get more."""
+        self.n_walks, self.root, self.now = self.n_walks + 1, root, Now("start", root)
+        stack, seen = [root], {root}
+        while stack:
+            node = stack.pop()
+            entry = self.entries.get(node)
+            if entry is None or not entry.op:
+                continue
+            if entry.gradient is not None or node in self.targets:
+                self.entries[node] = entry._replace(gradient=None, walk=-1)
+                self.targets.pop(node, None)
+                for i in range(len(entry.parents)):
+                    self.contributions.pop((node, i), None)
+            fresh = [p for p in entry.parents if p not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+
+
+def _entry(event: OpRecorded) -> Entry:
+    return Entry(
+        event.node, event.op, "", event.parents, event.shape, event.dtype,
+        event.constants, event.module, event.file, event.line,
+    )  # fmt: skip

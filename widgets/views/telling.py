@@ -1,0 +1,87 @@
+"""What a Tape says in sentences: its caption, what happened last, every value and gradient in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from widgets.views import wording
+from widgets.views.tape import Entry, Tape
+
+
+def caption(state: Tape) -> str:
+    """The point of the picture, in one sentence, and that it shows a run."""
+    n_ops = sum(bool(e.op) for e in state.entries.values())
+    if not state.entries:
+        return "Nothing was recorded yet: each operation that runs adds a box."
+    if state.n_left_out:
+        return (
+            f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not drawn."
+            " Record a smaller piece to see all of it."
+        )
+    if not state.n_walks:
+        point = "each box is an operation that ran, each arrow carries a value to where it was used."
+    elif state.now.kind in {"finish", "stored"}:
+        point = "a gradient is the sum of what came back along all arrows that leave a box."
+    else:
+        point = "the gradient runs back along the arrows; each rule multiplies what it got and sends it on."
+    return f"From a run of {n_ops} operation{'s' * (n_ops != 1)}: {point}"
+
+
+def account(state: Tape) -> str:
+    """The whole state in words: what happened last, then a line for each node."""
+    called = wording.names(state.entries)
+    told = [sentence(state, called)]
+    for entry in state.entries.values():
+        what = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
+        value = wording.short(entry.value)
+        told.append(f"{what}{f' = {value}' if value else ''}, {gradient_words(entry)}")
+    if state.n_left_out:
+        told.append(f"{state.n_left_out:,} more operations are not drawn")
+    return "\n".join(told)
+
+
+def sentence(state: Tape, called: Mapping[int, str]) -> str:
+    """What happened last, in one sentence for the label of the player and for screen readers."""
+    entry = state.entries.get(state.now.node)
+    if not state.now.kind or entry is None:
+        return "Backward finished." if state.now.kind == "finish" else "Nothing happened yet."
+    name = called[entry.node]
+    if state.now.kind == "op":
+        value = wording.short(entry.value)
+        return f"{name} = {wording.expression(entry, called)}{f' = {value}' if value else ''} was computed."
+    if state.now.kind == "start":
+        return f"Backward starts at {name}: its gradient is {wording.short(entry.gradient) or 'given'}."
+    if state.now.kind == "stored":
+        return f"{name}: {gradient_words(entry)}."
+    if state.now.kind == "finish":
+        return f"Backward from {name} finished."
+    sent = []
+    for i, target in enumerate(state.targets.get(entry.node, ())):
+        if target >= 0:
+            what = wording.short(state.contributions.get((entry.node, i)))
+            sent.append(f"{what or 'its part'} to {called.get(target, 'a node that is not drawn')}")
+    return f"{name} = {wording.expression(entry, called)} sends {', '.join(sent) or 'nothing'}."
+
+
+def gradient_line(entry: Entry) -> str:
+    """The gradient as the third line of a box; "" while there is none."""
+    if not entry.has_gradient:
+        return ""
+    before, new, total = wording.sum_of_walks(entry)
+    if total:
+        return f"grad {before} + {new} = {total}"
+    text = wording.short(entry.gradient).removeprefix(f"{wording.shape(entry.shape)} ") or "done"
+    if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
+        text = f"+{text}"  # the sign says what the colour says
+    return f"grad {'added: ' if entry.accumulated else ''}{text}"
+
+
+def gradient_words(entry: Entry) -> str:
+    """The gradient in words."""
+    if not entry.has_gradient:
+        return "no gradient yet"
+    before, new, total = wording.sum_of_walks(entry)
+    if total:
+        return f"gradient {new}, added to the {before} stored before: {total}"
+    words = f"gradient {wording.short(entry.gradient) or 'computed'}"
+    return f"{words}, added to what was stored before" if entry.accumulated else words
