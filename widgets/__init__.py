@@ -1,4 +1,4 @@
-"""Pictures of what the lab recorded: views, the player, and the controls of a training. Names are loaded when first used."""
+"""Pictures of what the lab recorded: views, the player, controls of a training. Names are loaded when first used."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ if TYPE_CHECKING:
     from widgets.cards import Lesson as Lesson
     from widgets.cards import Lines as Lines
     from widgets.chart import Chart as Chart
-    from widgets.controls import Dashboard as Dashboard
     from widgets.controls import RunControls as RunControls
-    from widgets.controls import dashboard as dashboard
+    from widgets.board import Dashboard as Dashboard
+    from widgets.board import dashboard as dashboard
     from widgets.player import Player as Player
-    from widgets.plots import level as level
     from widgets.plots import tangent as tangent
     from widgets.scene import Edge as Edge
     from widgets.scene import Node as Node
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
-    "Player": "player", "RunControls": "controls", "Dashboard": "controls", "dashboard": "controls",
-    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "level": "plots",
+    "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
+    "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
 }  # fmt: skip
 """Where each public name lives."""

@@ -1,7 +1,7 @@
 """RunControls: progress, pause, step, stop and the learning rate of a training that runs in its thread.
 
-A click only sets a flag that the run looks at between two steps; what the controls show is read from the run at each tick of
-the pacer, so that they are right after a reload, after a pause from code, and after a failure.
+A click only sets a flag that the run looks at between two steps; what the controls show is read from the run at each
+tick of the pacer, so that they are right after a reload, after a pause from code, and after a failure.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from html import escape
 from typing import Any
 
 from lab.errors import LabError
-from widgets.view import close, display_twice
+from widgets.showing import close
 
 log = logging.getLogger("widgets.controls")
 
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
-    "running": "▶ running", "paused": "⏸ paused", "stopping": "◼ stopping", "finished": "✓ finished", "stopped": "◼ stopped",
-    "failed": "✗ failed",
+    "running": "▶ running", "paused": "⏸ paused", "stopping": "◼ stopping", "finished": "✓ finished",
+    "stopped": "◼ stopped", "failed": "✗ failed",
 }  # fmt: skip
 
 
 def free_of_blocked_cell(button: Any) -> bool:
     """Let a button's clicks arrive although a cell blocks in `run.wait()`; False where this kernel has no such thing.
 
-    ipykernel 7.4 sends a widget's messages to the shell that last wrote to its comm; without that memory the front end's own
-    subshell is used, which no cell blocks. The attribute is private: where it is missing, clicks wait until the cell ends, and
-    `await run` is the documented way anyhow. To be called again after each update of the button from the kernel.
+    ipykernel 7.4 sends a widget's messages to the shell that last wrote to its comm; without that memory the front
+    end's own subshell is used, which no cell blocks. The attribute is private: where it is missing, clicks wait until
+    the cell ends, and `await run` is the documented way anyhow. Call it after each update of the button by the kernel.
 
     Example:
         >>> free_of_blocked_cell(object())
@@ -85,8 +85,8 @@ class RunControls:
         self._parts |= {"bar": bar, "where": where, "text": Spoken()}
         buttons = [
             button("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
-            button("Step", "step-forward", "Do one step, then hold", lambda: self.run.step()),
-            button("Stop", "stop", "End after the current step; what was learnt is kept", lambda: self.run.stop()),
+            button("Step", "step-forward", "Do one step, then hold", self._step),
+            button("Stop", "stop", "End after the current step; what was learnt is kept", self.run.stop),
         ]
         back = button(
             "Back to sound state", "undo", "Go back to the last parameters without nan, and hold there", self._rewind
@@ -108,7 +108,7 @@ class RunControls:
 
         words = name.replace("_", " ")
         common: dict[str, Any] = {
-            "description": words.capitalize(), "tooltip": f"{words}: counts from the next step on", "continuous_update": False,
+            "description": words.capitalize(), "tooltip": f"{words}, from the next step on", "continuous_update": False,
             "style": {"description_width": "initial"}, "layout": ipw.Layout(width="360px"),
         }  # fmt: skip
         if value > 0:
@@ -137,6 +137,9 @@ class RunControls:
             self.run.resume()
         else:
             self.run.pause()
+
+    def _step(self) -> None:
+        self.run.step()
 
     def _rewind(self) -> None:
         """The run waits for its step to end before it goes back: not in the thread that handles clicks."""
@@ -226,9 +229,10 @@ class RunControls:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display({"text/html": f"<div>{escape(self.text)}</div>", "text/plain": self.text}, raw=True)
+        show: Any = display  # untyped
+        show({"text/html": f"<div>{escape(self.text)}</div>", "text/plain": self.text}, raw=True)
         bundle = self.widget._repr_mimebundle_()
-        display({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
+        show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
 
 
 def _put(widget: Any, **values: object) -> None:
@@ -238,46 +242,3 @@ def _put(widget: Any, **values: object) -> None:
         setattr(widget, name, value)
     if changed:
         free_of_blocked_cell(widget)
-
-
-class Dashboard:
-    """The controls of a run above its loss and its gradients."""
-
-    def __init__(self, run: Any) -> None:
-        from widgets.views.gradient import GradientView
-        from widgets.views.loss import LossView
-
-        self.controls, self.loss, self.gradients = RunControls(run), LossView(run), GradientView(run)
-        self._widget: Any = None
-
-    @property
-    def widget(self) -> Any:
-        """All of it as an ipywidgets DOMWidget."""
-        if self._widget is None:
-            import ipywidgets as ipw
-
-            self._widget = ipw.VBox([self.controls.widget, self.loss.widget, self.gradients.widget])
-        return self._widget
-
-    def dispose(self) -> None:
-        """Take it out of the page and the kernel; the run goes on."""
-        for part in (self.controls, self.loss, self.gradients):
-            part.dispose()
-        widget, self._widget = self._widget, None
-        if widget is not None:
-            close(widget)
-
-    def __repr__(self) -> str:
-        return f"Dashboard({self.controls.text})"
-
-    def _ipython_display_(self) -> None:
-        svg = self.loss.svg() + self.gradients.svg()
-        display_twice(self.widget, self.loss.host, svg, self.controls.text)
-
-
-def dashboard(run: Any) -> Dashboard:
-    """Controls, loss and gradients of a run, to be displayed as the last line of a cell.
-
-    It may run already or have ended: everything shown is read from the run and its recording.
-    """
-    return Dashboard(run)

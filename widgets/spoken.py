@@ -1,4 +1,4 @@
-"""A line of text that screen readers speak when it changes: an aria-live region that stays in the page while its text changes.
+"""A line of text that screen readers speak when it changes: an aria-live region that stays while its text changes.
 
 An `ipw.HTML` replaces its whole content, region included, and then most readers say nothing.
 """
@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 
-class Spoken(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base class is untyped
+class Spoken(anywidget.AnyWidget):
     """One line of text.
 
     Example:
@@ -24,7 +24,8 @@ class Spoken(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget's base cla
         const line = document.createElement("div");
         line.setAttribute("role", "status");
         line.setAttribute("aria-live", "polite");
-        line.style.cssText = "min-height:1.4em;padding:2px 4px;white-space:pre-line;color:var(--jp-ui-font-color1,inherit)";
+        line.style.cssText = "min-height:1.4em;padding:2px 4px;white-space:pre-line";
+        line.style.color = "var(--jp-ui-font-color1, inherit)";
         const draw = () => { line.textContent = model.get("text"); };
         draw();
         model.on("change:text", draw);

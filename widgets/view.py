@@ -1,7 +1,7 @@
-"""View: a pure fold over a recording and a picture of its state; the base class makes it live, replayable and exportable.
+"""View: a pure fold over a recording and a picture of its state; the base class makes it live, replayable, exportable.
 
-A view of one's own says what it `listens` to and defines `start`, `fold`, `picture` and `text`. A view that fails shows its
-error in place of the picture: it never breaks the cell, nor the computation that it watches.
+A view of one's own says what it `listens` to and defines `start`, `fold`, `picture` and `text`. A view that fails shows
+its error in place of the picture: it never breaks the cell, nor the computation that it watches.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -17,7 +16,8 @@ from lab.errors import ViewError
 from lab.events import Event, bus
 from widgets.chart import Chart
 from widgets.fold import Events, Fold, Positions, Stretch, merged
-from widgets.scene import Node, Scene
+from widgets.scene import Scene
+from widgets.showing import close, display_twice, failure
 
 log = logging.getLogger("widgets.view")
 
@@ -35,6 +35,7 @@ class View(ABC, Generic[S]):
 
     Example:
         >>> from lab.events import StepFinished
+        >>> from widgets.scene import Node
         >>> class Steps(View[int]):
         ...     listens = (StepFinished,)
         ...     def start(self): return 0
@@ -57,6 +58,7 @@ class View(ABC, Generic[S]):
         self._following = True
         self._widget: Any = None
         self._host: Any = None
+        self._draws_charts = False
 
     # --- what a view defines; pure ---
 
@@ -127,12 +129,13 @@ class View(ABC, Generic[S]):
 
             self.position = len(self.recording)
             picture, text = self._drawn(self.position)
-            self._host = (SceneHost if isinstance(picture, Scene) else ChartHost)(picture, text)
+            self._draws_charts = isinstance(picture, Chart)
+            self._host = (ChartHost if self._draws_charts else SceneHost)(picture, text)
         return self._host
 
     @property
     def widget(self) -> Any:
-        """The view as an ipywidgets DOMWidget, to be composed in `ipw.VBox`; made at the first look, then always the same."""
+        """The view as an ipywidgets DOMWidget, to be composed in `ipw.VBox`; made once, at the first look."""
         with self._lock:
             if self._widget is None:
                 self._widget = self.build()
@@ -204,7 +207,7 @@ class View(ABC, Generic[S]):
             return self.picture_at(position), self.text_at(position)
         except Exception as why:
             log.exception("a view failed; what it watches goes on")
-            return _failure(why, isinstance(self._host, _chart_host())), f"This picture failed: {why}"
+            return failure(why, chart=self._draws_charts), f"This picture failed: {why}"
 
     # --- still pictures ---
 
@@ -226,54 +229,3 @@ class View(ABC, Generic[S]):
     def _ipython_display_(self) -> None:
         """Two outputs: a still twin for readers without a kernel, hidden by the live widget that comes second."""
         display_twice(self.widget, self.host, self.svg(), self._drawn(self.position)[1])
-
-
-def _chart_host() -> type:
-    from widgets.host import ChartHost
-
-    return ChartHost
-
-
-def _failure(why: BaseException, chart: bool) -> Picture:
-    """The error as a picture of the kind that the host can draw."""
-    lines = str(why).splitlines()
-    if chart:
-        import plotly.graph_objects as go
-
-        notes = [
-            {
-                "text": escape("<br>".join(lines)),
-                "showarrow": False,
-                "xref": "paper",
-                "yref": "paper",
-                "x": 0.5,
-                "y": 0.5,
-            }
-        ]
-        return Chart(go.Figure(layout={"annotations": notes}), caption=" ".join(lines), title="failed view")
-    width = 8.0 * max(len(line) for line in lines) + 30
-    texts = (lines + ["", ""])[:3]
-    node = Node("failed", width / 2, 40, width, 70, texts[0], texts[1], kind="group", state="trouble")
-    return Scene((node,), caption=" ".join(lines), title="failed view")
-
-
-def close(widget: Any) -> None:
-    """End a widget with everything in it and of it; ipywidgets' own `close` leaves children, layout and style behind."""
-    for part in (*getattr(widget, "children", ()), getattr(widget, "style", None), widget.layout):
-        if part is not None and part.comm is not None:
-            close(part) if hasattr(part, "layout") else part.close()
-    widget.close()
-
-
-def display_twice(widget: Any, host: Any, svg: str, text: str) -> None:
-    """Display a still picture and the live widget in two outputs.
-
-    In one output the front end would show the widget only, and an error in its place when the notebook is read without kernel.
-    """
-    from IPython.display import display
-
-    display({"text/html": f'<div data-lab-twin="{host.twin}">{svg}</div>', "text/plain": text}, raw=True)
-    bundle = widget._repr_mimebundle_()
-    data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-    data["text/plain"] = text
-    display(data, raw=True)

@@ -27,8 +27,8 @@ from lab.events.store import Store
 log = logging.getLogger("lab.events")
 
 MAX_BYTES = 2**31
-"""Memory that loading may take, unless told otherwise; and 256 MiB or 250 times the file's size, whichever is more."""
-MAX_RATIO, SMALL = 250, 2**28
+"""Memory that loading may take, unless told otherwise; and 256 MiB or 500 times the file's size, whichever is more."""
+MAX_RATIO, SMALL = 500, 2**28  # a million ValueSeen, all nan, come to 230 times the size of their file
 _SALVAGE_HINT = "Recording.load(path, salvage=True) loads the part before the damage"
 _COLUMN = re.compile(r"[\w.]{1,200}", re.ASCII)
 Loaded: TypeAlias = tuple[Store, Head]

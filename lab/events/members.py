@@ -130,12 +130,13 @@ class Reader:
 
     def take_npy(self, name: str, n: int) -> Flat:
         """The flat array of n entries in a .npy member; no other dtypes than those we write."""
-        self._memory.take(8 * n)  # columns are wider than members
         content = self.take(name, 8 * n + 256)
         match = _NPY.match(content)
         dtype = _DTYPES.get(match[1].decode()) if match else None
         if match is None or dtype is None or int(match[2]) != n or len(content) - match.end() != n * dtype.itemsize:
             raise Damaged(f"{name} is not the array that was announced")
+        if dtype.kind == "i":
+            self._memory.take(8 * n)  # columns are wider than members
         is_bool = dtype.kind == "b"
         if is_bool:  # any other byte than 0 and 1 would be neither true nor false
             dtype = np.dtype(np.uint8)

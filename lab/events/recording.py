@@ -194,7 +194,7 @@ class Recording(Sequence[Event]):
         Args:
             path: where it is.
             salvage: load of a damaged or cut file what stands whole before the damage; the rest counts as `dropped`.
-            max_bytes: memory that it may take; a small file may not take more than 256 MiB or 250 times its size.
+            max_bytes: memory that it may take; a small file may not take more than 256 MiB or 500 times its size.
 
         Raises:
             RecordingError: no such file, no recording, damaged, hostile, or of a newer schema.

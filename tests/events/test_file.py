@@ -161,7 +161,7 @@ def test_a_file_cut_at_any_byte_is_refused_and_its_whole_chunks_can_be_had(
     recorded: Make, saved: Save, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lab.events.saving._CHUNK", 2)  # chunks of 2 and 4 events
-    events = FEW * 2
+    events: list[Event] = [GradientStored(i * i, i % 2 == 0) for i in range(6)]
     rec = recorded(events)
     data = saved(rec)
     found = []

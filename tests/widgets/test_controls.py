@@ -1,4 +1,4 @@
-"""RunControls: clicks set flags on the run, what is shown is what the run says, and a failure is a sentence, not a crash."""
+"""RunControls: clicks set flags on the run, what is shown is what the run says, a failure is a sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 
 from lab.errors import RunError
 from tests.widgets.golden import falling, training
-from widgets.controls import Dashboard, RunControls, dashboard, free_of_blocked_cell
+from widgets.controls import RunControls, free_of_blocked_cell
+from widgets.board import Dashboard, dashboard
 
 
 class FakeRun:

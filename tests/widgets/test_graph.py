@@ -11,8 +11,8 @@ import lab
 from lab.events import OpRecorded, fields_of
 from tests.widgets.golden import FORWARD, leaf, op, product_plus_x, recorded, rule, stored, walk
 from widgets.views.graph import GraphView
-from widgets.views.parts import MOST_TONE
 from widgets.views.inspector import inspected
+from widgets.views.parts import MOST_TONE
 from widgets.views.tape import Tape
 
 

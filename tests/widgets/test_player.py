@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from lab.errors import ViewError
 from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
-from widgets.player import LONGEST_S, SHORTEST_TICK_S, Player, Transport, pace
+from widgets.player import Player
+from widgets.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
 from widgets.views.gradient import GradientView
 from widgets.views.graph import GraphView
 from widgets.views.loss import LossView
@@ -203,6 +204,7 @@ def test_a_long_recording_is_exported_as_a_sample_of_its_stops_that_ends_at_the_
     assert frames[-1].label == "2000 of 2000"
 
 
+@pytest.mark.slow
 def test_a_million_steps_open_and_seek_by_columns():
     n = 1_000_000
     from lab.events.bus import Batch, Row

@@ -47,7 +47,8 @@ def step(k: int) -> StepFinished:
 
 
 GOLDEN = [
-    (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])), (GraphView, training(falling(20))),
+    (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
+    (GraphView, training(falling(20))),
     (LossView, training(falling(45))), (LossView, recorded([])), (LossView, product_plus_x()),
     (GradientView, training(falling(45))), (GradientView, recorded([])), (Steps, training(falling(9))),
 ]  # fmt: skip
@@ -227,7 +228,7 @@ def test_a_view_is_displayed_as_a_still_twin_and_a_widget_in_two_outputs(monkeyp
         ["text/html", "text/plain"], ["application/vnd.jupyter.widget-view+json", "text/plain"],
     ]  # fmt: skip
     assert "<svg" in shown[0]["text/html"]
-    assert f'data-lab-twin="{view.host.model_id}"' in shown[0]["text/html"]
+    assert f'data-lab-twin="{view.host.twin}"' in shown[0]["text/html"]
     assert "x = 2.0, gradient 4.0" in shown[1]["text/plain"]
     view.dispose()
 

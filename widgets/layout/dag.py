@@ -1,7 +1,7 @@
 """Layered layout of an acyclic graph: layers by longest path, order by few crossings, places by least squares.
 
-Numbers in, coordinates out. Only the order is asked of fast-sugiyama, where it is installed; all else is computed here, so
-that losing the package costs some crossings and nothing else.
+Numbers in, coordinates out. Only the order is asked of fast-sugiyama, where it is installed; all else is computed here,
+so that losing the package costs some crossings and nothing else.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def layered(
         raise ViewError(
             f"a picture shows at most {MAX_NODES} nodes", given=f"{len(sizes)} nodes", hint="group them first"
         )
-    bad = [e for e in edges if not (0 <= min(e) and max(e) < len(sizes))]
+    bad = [e for e in edges if min(e) < 0 or max(e) >= len(sizes)]
     if bad:
         raise ViewError("an edge names a node that is not there", given=str(bad[0]))
     turned = direction == "down"  # everything below thinks left to right

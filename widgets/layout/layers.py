@@ -9,7 +9,7 @@ from lab.errors import ViewError
 
 
 class Layers(NamedTuple):
-    """One part made proper: every link joins neighbouring layers; long edges run through dummies (numbers from n_nodes on)."""
+    """One part made proper: each link joins neighbouring layers; long edges run through dummies, from n_nodes on."""
 
     layers: list[list[int]]
     above: dict[int, list[int]]
@@ -23,6 +23,7 @@ class Layers(NamedTuple):
 def proper(
     part: frozenset[int], own: list[int], edges: Sequence[tuple[int, int]], rank: list[int], n_nodes: int
 ) -> Layers:
+    """The layers of one connected part, whose edges are those numbered in `own`."""
     first = min(rank[i] for i in part)
     layers: list[list[int]] = [[] for _ in range(max(rank[i] for i in part) - first + 1)]
     for i in sorted(part):

@@ -1,9 +1,10 @@
-"""The order within each layer, chosen for few crossings: by fast-sugiyama where it is installed, else by barycentres."""
+"""The order within each layer, chosen for few crossings: by fast-sugiyama where installed, else by barycentres."""
 
 from __future__ import annotations
 
 import logging
 from bisect import bisect_right, insort
+from typing import Any
 
 from widgets.layout.layers import Layers
 
@@ -52,12 +53,13 @@ def crossings(g: Layers) -> int:
 def _sugiyama_order(g: Layers) -> bool:
     """Take the order of fast-sugiyama; False where it is missing or saw other layers than ours."""
     try:
-        from fast_sugiyama import from_edges
+        import fast_sugiyama
     except ImportError:
         return False
     logging.getLogger("rust-sugiyama").setLevel(logging.WARNING)  # it reports every phase of every layout
     links = [(a, b) for a in sorted(g.below) for b in dict.fromkeys(g.below[a])]
-    placed = dict(from_edges(links, check_layout=False).to_dict())
+    layouts: Any = fast_sugiyama.from_edges(links, check_layout=False)
+    placed = layouts.to_dict()
     if any(len({placed[i][1] for i in layer}) > 1 for layer in g.layers):
         return False
     for layer in g.layers:

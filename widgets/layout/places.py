@@ -13,8 +13,8 @@ LOOSE, LIGHT = 0.02, 1e-5
 def heights(g: Layers, half: dict[int, float], gap: float, light: frozenset[int]) -> dict[int, float]:
     """Places across the layers: each node as near to the mean of its neighbours as order and sizes allow.
 
-    Every layer is an isotonic regression (pool adjacent violators). Dummies weigh more, which keeps long edges straight;
-    nodes with one link weigh little: they go along with their neighbour and do not bend the main line.
+    Every layer is an isotonic regression (pool adjacent violators). Dummies weigh more, which keeps long edges
+    straight; nodes with one link weigh little: they follow their neighbour and do not bend the main line.
     """
     y: dict[int, float] = {}
     for layer in g.layers:
@@ -39,13 +39,12 @@ def heights(g: Layers, half: dict[int, float], gap: float, light: frozenset[int]
                 near = [(y[j], mass[j]) for side in sides for j in side.get(i, ())]
                 wanted.append(sum(at * w for at, w in near) / sum(w for _, w in near) if near else y[i])
             weight = [4.0 if i >= g.n_nodes else mass[i] for i in layer]
-            for i, at in zip(layer, spaced(wanted, weight, [half[i] for i in layer], gap), strict=True):
-                y[i] = at
+            y.update(zip(layer, spaced(wanted, weight, [half[i] for i in layer], gap), strict=True))
     return y
 
 
 def spaced(wanted: list[float], weight: list[float], half: list[float], gap: float) -> list[float]:
-    """The places nearest to `wanted` (weighted squares) with neighbours at least half + gap + half apart, in this order."""
+    """The places nearest to `wanted` (weighted squares), in this order, with neighbours half + gap + half apart."""
     offset = [0.0] * len(wanted)
     for k in range(1, len(wanted)):
         offset[k] = offset[k - 1] + half[k - 1] + gap + half[k]

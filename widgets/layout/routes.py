@@ -1,4 +1,4 @@
-"""Where edges bend: straight across the layers that they pass, around the boxes in their way, apart from their twins."""
+"""Where edges bend: straight across the layers that they pass, around the boxes beside their ends, apart from twins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Size = tuple[float, float]
 def apart(
     own: list[int], edges: Sequence[tuple[int, int]], boxes: list[Size], centres: list[Point]
 ) -> dict[int, Point]:
-    """A bend for each of several edges that join the same two nodes, so that each can carry its own token and label."""
+    """A bend for each of several edges between the same two nodes, so that each can carry its own token and label."""
     twins: dict[tuple[int, int], list[int]] = {}
     for e in own:
         twins.setdefault(edges[e], []).append(e)
@@ -29,7 +29,7 @@ End = tuple[Point, float, list[tuple[Point, Size]]]
 
 
 def route(source: End, path: list[Point], target: End) -> tuple[Point, ...]:
-    """The bends of an edge that shall run along `path`, with one more where it would go through a box beside its ends."""
+    """The bends of an edge that shall run along `path`, and one more where it would go through a box beside an end."""
     (start, out, left), (end, into, right) = source, target
     leaves, enters = (start[0] + out, start[1]), (end[0] - into, end[1])
     path = list(path)

@@ -1,4 +1,4 @@
-"""GradientView: how large the gradient of each parameter is over the steps, and how its entries are spread at the latest one."""
+"""GradientView: how large each parameter's gradient is over the steps, and how its entries are spread at the latest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from widgets import theme
 from widgets.chart import Chart
 from widgets.fold import Stretch
 from widgets.view import View
-from widgets.views.loss import FEW, decimated
+from widgets.views.lines import FEW, decimated
 from widgets.views.series import Series
 
 LINES = 10
@@ -82,7 +82,7 @@ class GradientView(View[Tracks]):
         if not isinstance(event, ParameterMeasured) or event.role != self.role:
             return state
         bad = event.step if event.n_nonfinite else -1
-        return _with(state, event.name, [event.step], [event.norm], _spread(event), bad)
+        return _with(state, event.name, ([event.step], [event.norm]), _spread(event), bad)
 
     def fold_many(self, state: Tracks, stretch: Stretch) -> Tracks:
         begun = stretch.positions(RunStarted)
@@ -100,7 +100,7 @@ class GradientView(View[Tracks]):
             norms = np.asarray(columns["norm"])[mine][rows]
             last = stretch.events[int(where[rows[-1]])]
             assert isinstance(last, ParameterMeasured)
-            state = _with(state, name, steps, norms, _spread(last), int(steps[bad.argmax()]) if bad.any() else -1)
+            state = _with(state, name, (steps, norms), _spread(last), int(steps[bad.argmax()]) if bad.any() else -1)
         return state
 
     def stop_positions(self, events: Any) -> Any:
@@ -136,10 +136,8 @@ class GradientView(View[Tracks]):
         if not name:
             return "Nothing was measured yet."
         track = state.by_name[name]
-        lines = [
-            f"Step {track.latest.step}: norm of the {self.role} of {name} is {theme.short(float(track.norm.array[-1]))}."
-        ]
-        lines.append(_trouble(state))
+        norm = theme.short(float(track.norm.array[-1]))
+        lines = [f"Step {track.latest.step}: norm of the {self.role} of {name} is {norm}.", _trouble(state)]
         for other, t in state.by_name.items():
             bad = (
                 f", {t.latest.n_nonfinite:,} of {t.latest.n_entries:,} entries not finite"
@@ -180,10 +178,10 @@ class GradientView(View[Tracks]):
             self._choice.value = name
 
 
-def _with(state: Tracks, name: str, steps: Any, norms: Any, latest: Spread, bad: int) -> Tracks:
+def _with(state: Tracks, name: str, measured: tuple[Any, Any], latest: Spread, bad: int) -> Tracks:
     old = state.by_name.get(name) or Track(Series(), Series(), latest)
     first = old.first_bad if old.first_bad >= 0 else bad
-    track = Track(old.step.extended(steps), old.norm.extended(norms), latest, first)
+    track = Track(old.step.extended(measured[0]), old.norm.extended(measured[1]), latest, first)
     return Tracks(MappingProxyType({**state.by_name, name: track}))
 
 
@@ -204,7 +202,8 @@ def _norm_line(name: str, k: int, track: Track, chosen: bool) -> Any:
     kept = decimated(y)
     drawn = np.where(np.isfinite(y[kept]) & (y[kept] > 0), y[kept], np.nan).astype(np.float32)
     return go.Scatter(
-        x=track.step.array[kept].astype(np.int32), y=drawn, name=name, mode="lines" if len(kept) > FEW else "lines+markers",
+        x=track.step.array[kept].astype(np.int32), y=drawn, name=name,
+        mode="lines" if len(kept) > FEW else "lines+markers",
         line={"width": 3 if chosen else 1.3, "dash": theme.DASHES[k % len(theme.DASHES)]},
     )  # fmt: skip
 

@@ -64,7 +64,8 @@ def _gradient(entry: Entry) -> str:
     if not entry.accumulated:
         return text
     before, _, total = wording.sum_of_walks(entry)
-    return f"{text}, <i>added to {f'the {escape(before)} stored before: {escape(total)}' if total else 'what was stored before'}</i>"
+    earlier = f"the {escape(before)} stored before: {escape(total)}" if total else "what was stored before"
+    return f"{text}, <i>added to {earlier}</i>"
 
 
 def _arrivals(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:

@@ -10,22 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
 from widgets import theme
 from widgets.chart import Chart
 from widgets.fold import Stretch
 from widgets.view import View
+from widgets.views.lines import FEW, decimated, moving_mean
 from widgets.views.series import Series
 
-POINTS = 2000
-"""More points than pixels only cost time: 10,000 take three times as long to draw as 2,000."""
-FEW = 30
-"""So few points get markers."""
 SYMBOLS = ("circle", "diamond", "square", "cross")
-
-Numbers = npt.NDArray[np.float64]
 
 
 class Test(NamedTuple):
@@ -73,7 +67,7 @@ class Curve:
 
 
 class LossView(View[Curve]):
-    """Loss against training step, and accuracy where it was measured. Of several runs in one recording the latest is shown."""
+    """Loss against training step, and accuracy where it was measured; of several runs in one recording the latest."""
 
     listens = (RunStarted, StepFinished, Evaluated, RunFinished)
     stops = (StepFinished,)
@@ -135,47 +129,6 @@ class LossView(View[Curve]):
         return "\n".join(lines)
 
 
-def decimated(y: Numbers, most: int = POINTS) -> npt.NDArray[np.int64]:
-    """Which points to draw of a long line: smallest and largest of each bucket, and one of its gaps if it has any.
-
-    Example:
-        >>> y = np.zeros(10_000); y[1234] = 1.0; y[5000] = np.nan
-        >>> kept = decimated(y)
-        >>> len(kept) <= 2 * 2000, 1234 in kept, 5000 in kept
-        (True, True, True)
-    """
-    n = len(y)
-    if n <= most:
-        return np.arange(n)
-    buckets = most // 2
-    size = -(-n // buckets)
-    grid = np.full(buckets * size, np.nan)
-    grid[:n] = y
-    grid = grid.reshape(buckets, size)
-    gap = ~np.isfinite(grid)
-    offset = np.arange(buckets) * size
-    low = np.where(gap, np.inf, grid).argmin(axis=1) + offset
-    high = np.where(gap, -np.inf, grid).argmax(axis=1) + offset
-    holes = (gap.argmax(axis=1) + offset)[gap.any(axis=1)]
-    kept = np.unique(np.concatenate([[0, n - 1], low, high, holes]))
-    return kept[kept < n]
-
-
-def moving_mean(y: Numbers, at: npt.NDArray[np.int64], window: int) -> Numbers:
-    """Mean of the last `window` finite entries up to each index in `at`; nan where there is none.
-
-    Example:
-        >>> moving_mean(np.array([1.0, 3.0, np.nan, 5.0]), np.array([1, 2, 3]), 2)
-        array([2., 3., 5.])
-    """
-    finite = np.isfinite(y)
-    total = np.concatenate([[0.0], np.cumsum(np.where(finite, y, 0.0))])
-    count = np.concatenate([[0], np.cumsum(finite)])
-    first = np.maximum(0, at + 1 - window)
-    n = count[at + 1] - count[first]
-    return np.divide(total[at + 1] - total[first], n, out=np.full(len(at), np.nan), where=n > 0)
-
-
 def _loss_lines(state: Curve) -> list[Any]:
     import plotly.graph_objects as go
 
@@ -223,12 +176,13 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     y = y[np.isfinite(y)]
     exploded = len(y) > 0 and y.min() > 0 and y.max() > 100 * float(np.median(y))
     more: dict[str, Any] = {"yaxis": {"type": "log" if exploded else "linear"}}
-    if state.n_steps:
+    if state.n_steps and not state.end:  # what a stopped run did not do needs no room
         more["xaxis"] = {"range": [0, state.n_steps * 1.02]}
     if accuracy:
         more["yaxis"]["domain"] = [0.44, 1.0]
         more["yaxis2"] = {
-            "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%", "zeroline": False,
+            "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%",
+            "zeroline": False,
         }  # fmt: skip
         more["height"] = 420
         more["xaxis2"] = {

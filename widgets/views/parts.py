@@ -1,4 +1,4 @@
-"""The pieces of a graph's picture at one moment: boxes, arrows, tokens and the words for their marks, made from a Tape."""
+"""The pieces of a graph's picture at one moment, made from a Tape: boxes, arrows, tokens, words for their marks."""
 
 from __future__ import annotations
 
@@ -99,8 +99,9 @@ def tokens_of(edges: list[Edge]) -> tuple[Token, ...]:
 def legend_of(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]:
     """Words for the marks that are on the picture, and for no others."""
     words = {
-        "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked", "new": "just computed",
-        "active": "here now", "done": "gradient complete", "waiting": "gradient arriving", "trouble": "nan or infinity",
+        "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked",
+        "new": "just computed", "active": "here now", "done": "gradient complete",
+        "waiting": "gradient arriving", "trouble": "nan or infinity",
         "forward": "value", "backward": "gradient", "none": "no gradient wanted",
     }  # fmt: skip
     there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"}

@@ -30,7 +30,7 @@ LISTENS: tuple[type[Event], ...] = (
 
 
 class Seen(NamedTuple):
-    """What an array looked like: statistics over its finite entries, and the entries themselves where they were kept."""
+    """What an array looked like: statistics over its finite entries, and the entries where they were kept."""
 
     shape: tuple[int, ...]
     minimum: float
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
 
     @property
     def stored(self) -> Array | None:
-        """What a leaf has stored in `.grad` now, where the values are known: the latest gradient, and what it was added to."""
+        """What a leaf has in `.grad` now, where values are known: the latest gradient, and what it was added to."""
         latest = None if self.gradient is None else self.gradient.value
         if latest is None or not self.accumulated:
             return latest
@@ -118,18 +118,20 @@ class Tape:
         return pen.tape()
 
     def folded_many(self, stretch: Stretch, limit: int) -> Tape:
-        """This tape after a stretch of events: what cannot matter is left out by columns, the rest is written at one go."""
+        """This tape after a stretch of events: what cannot matter is left out by columns."""
         pen = _Pen(self, limit)
         grows = np.sort(np.concatenate([stretch.positions(LeafUsed), stretch.positions(OpRecorded)]))
         room = max(0, limit - len(pen.entries))
         kept, cut = grows[:room], grows[room:]
         pen.n_left_out += int(np.isin(cut, stretch.positions(OpRecorded)).sum())
-        known = [*pen.entries, *(int(stretch.events[int(p)].node) for p in kept)]
+        known = list(pen.entries)
+        for kind in (LeafUsed, OpRecorded):
+            known += stretch.columns(kind)["node"][np.isin(stretch.positions(kind), kept)].tolist()
         parts = [kept, stretch.positions(BackwardStarted), stretch.positions(BackwardFinished)]
-        for kind in (ValueSeen, RuleApplied, GradientStored):
-            positions = stretch.positions(kind)
+        for other in (ValueSeen, RuleApplied, GradientStored):
+            positions = stretch.positions(other)
             if len(positions):
-                parts.append(positions[np.isin(stretch.columns(kind)["node"], known)])
+                parts.append(positions[np.isin(stretch.columns(other)["node"], known)])
         for p in np.sort(np.concatenate(parts)):
             pen.write(stretch.events[int(p)])
         return pen.tape()
@@ -194,7 +196,7 @@ class _Pen:
             self.contributions[event.source, event.argument] = seen
 
     def _start(self, root: int) -> None:
-        """A new walk: what an earlier one left on the same nodes is old; what leaves have stored stays until they get more."""
+        """A new walk: what an earlier one left on the same nodes is old; leaves keep what they have."""
         self.n_walks, self.root, self.now = self.n_walks + 1, root, Now("start", root)
         stack, seen = [root], {root}
         while stack:

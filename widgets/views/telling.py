@@ -15,8 +15,8 @@ def caption(state: Tape) -> str:
         return "Nothing was recorded yet: each operation that runs adds a box."
     if state.n_left_out:
         return (
-            f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not drawn."
-            " Record a smaller piece to see all of it."
+            f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
+            " drawn. Record a smaller piece to see all of it."
         )
     if not state.n_walks:
         point = "each box is an operation that ran, each arrow carries a value to where it was used."

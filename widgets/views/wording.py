@@ -38,7 +38,7 @@ def record(op: str) -> Any:
 
 
 def names(entries: Mapping[int, Entry]) -> dict[int, str]:
-    """What each node is called: leaves by their name (t₁ where there is none), results v₁, v₂, ... Names are distinct."""
+    """What each node is called: leaves by their name (t₁ where there is none), results v₁, v₂, ...; all distinct."""
     called: dict[int, str] = {}
     used: dict[str, int] = {}
     for node, entry in entries.items():
@@ -49,7 +49,7 @@ def names(entries: Mapping[int, Entry]) -> dict[int, str]:
 
 
 def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
-    """The operands of an operation by name; those that are not tracked by their number, or by their shape in brackets."""
+    """The operands of an operation by name; those that are not tracked by their number, or by shape in brackets."""
     texts = entry.constants or ("",) * len(entry.parents)
     return [
         called.get(p, _constant(text) or ("·" if p >= 0 else "const"))
@@ -111,7 +111,7 @@ def scalar(seen: Seen | None) -> str:
 
 
 def sum_of_walks(entry: Entry) -> tuple[str, str, str]:
-    """For a leaf whose gradient was added to an earlier one: before, new, and stored now, as single numbers; "" unknown."""
+    """For a leaf whose gradient was added to an earlier one: before, new and now, as single numbers; "" unknown."""
     stored = entry.stored
     if not entry.accumulated or stored is None or stored.size != 1 or entry.before is None:
         return "", "", ""
@@ -144,10 +144,10 @@ def shape(axes: tuple[int, ...]) -> str:
 
 
 def clipped(text: str, most: int = 30) -> str:
-    """The text, cut with an ellipsis where it is longer; on one line, without what is invisible.
+    r"""The text, cut with an ellipsis where it is longer; on one line, without what is invisible.
 
     Example:
-        >>> clipped("a\\nvery long name indeed", 12)
+        >>> clipped("a\nvery long name indeed", 12)
         'a very long…'
     """
     flat = "".join(c if c.isprintable() else " " for c in text)
@@ -155,14 +155,13 @@ def clipped(text: str, most: int = 30) -> str:
 
 
 def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:
-    """The rule of the edge to operand i: as written in the record, and with the numbers of this run ("" without scalars)."""
+    """The rule of the edge to operand i: as the record has it, and with the numbers of this run ("" if no scalars)."""
     known = record(entry.op)
     rule = known.rule_text(i) if known is not None else ""
     if not rule:
         return "", ""
     values = {"ct": scalar(entry.gradient), "out": scalar(entry.value)}
-    for formal, text in zip(known.arguments, _operand_numbers(tape, entry), strict=False):
-        values[formal] = text
+    values |= dict(zip(known.arguments, _operand_numbers(tape, entry), strict=False))
     sent = scalar(tape.contributions.get((entry.node, i)))
     used = set(re.findall(r"[A-Za-z_]\w*(?!\w*\()", rule)) & set(values)
     if not sent or not all(values[name] for name in used):

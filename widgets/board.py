@@ -1,0 +1,50 @@
+"""Everything about one training at a glance: its controls above its loss and its gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from widgets.controls import RunControls
+from widgets.showing import close, display_twice
+from widgets.views.gradient import GradientView
+from widgets.views.loss import LossView
+
+
+class Dashboard:
+    """The controls of a run above its loss and its gradients."""
+
+    def __init__(self, run: Any) -> None:
+        self.controls, self.loss, self.gradients = RunControls(run), LossView(run), GradientView(run)
+        self._widget: Any = None
+
+    @property
+    def widget(self) -> Any:
+        """All of it as an ipywidgets DOMWidget."""
+        if self._widget is None:
+            import ipywidgets as ipw
+
+            self._widget = ipw.VBox([self.controls.widget, self.loss.widget, self.gradients.widget])
+        return self._widget
+
+    def dispose(self) -> None:
+        """Take it out of the page and the kernel; the run goes on."""
+        for part in (self.controls, self.loss, self.gradients):
+            part.dispose()
+        widget, self._widget = self._widget, None
+        if widget is not None:
+            close(widget)
+
+    def __repr__(self) -> str:
+        return f"Dashboard({self.controls.text})"
+
+    def _ipython_display_(self) -> None:
+        svg = self.loss.svg() + self.gradients.svg()
+        display_twice(self.widget, self.loss.host, svg, self.controls.text)
+
+
+def dashboard(run: Any) -> Dashboard:
+    """Controls, loss and gradients of a run, to be displayed as the last line of a cell.
+
+    It may run already or have ended: everything shown is read from the run and its recording.
+    """
+    return Dashboard(run)
