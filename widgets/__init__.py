@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from widgets.cards import Lines as Lines
     from widgets.chart import Chart as Chart
     from widgets.controls import RunControls as RunControls
-    from widgets.dashboard import Dashboard as Dashboard
-    from widgets.dashboard import dashboard as dashboard
+    from widgets.board import Dashboard as Dashboard
+    from widgets.board import dashboard as dashboard
     from widgets.player import Player as Player
     from widgets.plots import level as level
     from widgets.plots import tangent as tangent
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
-    "Player": "player", "RunControls": "controls", "Dashboard": "dashboard", "dashboard": "dashboard",
+    "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots", "level": "plots",
     "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
 }  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from lab.errors import RunError
 from tests.widgets.golden import falling, training
 from widgets.controls import RunControls, free_of_blocked_cell
-from widgets.dashboard import Dashboard, dashboard
+from widgets.board import Dashboard, dashboard
 
 
 class FakeRun:
