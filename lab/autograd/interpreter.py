@@ -96,6 +96,9 @@ FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_f
 """The active `vmap(axis_name=...)` axes, outermost first."""
 
 
+_NUMBERS = frozenset({Tensor, float, int, bool})
+
+
 def operand(op: Op, x: Any) -> Any:
     """An operand as an array of numbers, or a number.
 
@@ -107,11 +110,11 @@ def operand(op: Op, x: Any) -> Any:
     if isinstance(x, np.ndarray):
         if x.dtype.kind not in "fiub":
             raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
-        return x
+        return np.asarray(x)
+    if isinstance(x, np.generic):  # before float: np.float64 is one, but not weak
+        return operand(op, np.asarray(x))
     if isinstance(x, bool | int | float):
         return x if op.elementwise else np.asarray(x)
-    if isinstance(x, np.generic):
-        return operand(op, np.asarray(x))
     if isinstance(x, list | tuple):
         if any(isinstance(e, Tensor) for e in x):
             raise UnsupportedError(
@@ -139,17 +142,20 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         TracerLeakError: a tracer of a transform that has ended.
     """
     top: Interpreter | None = None
-    args = tuple(a if isinstance(a, Tensor) else operand(op, a) for a in args)
     for a in args:
-        if isinstance(a, Tracer):
-            if not a.interp.alive:
-                raise TracerLeakError(
-                    "a value from inside a finished transform was used after its end",
-                    given=f"a value of {a.interp.word} in {op.name}",
-                    hint="return it from the function instead of storing it outside",
-                )
-            if top is None or a.interp.level > top.level:
-                top = a.interp
+        kind = type(a)
+        if kind in _NUMBERS or (kind is np.ndarray and a.dtype.kind in "fiub"):
+            continue
+        if not isinstance(a, Tracer):  # something that has to be made an array, or refused
+            return bind(op, tuple(x if isinstance(x, Tensor) else operand(op, x) for x in args), params)
+        if not a.interp.alive:
+            raise TracerLeakError(
+                "a value from inside a finished transform was used after its end",
+                given=f"a value of {a.interp.word} in {op.name}",
+                hint="return it from the function instead of storing it outside",
+            )
+        if top is None or a.interp.level > top.level:
+            top = a.interp
     if op.collective:  # the axis counts as an argument
         for name, frame in FRAMES.get():
             if name == params["axis_name"] and (top is None or frame.level > top.level):

@@ -29,14 +29,18 @@ class Reverse(Interpreter):
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mine = [isinstance(a, Tracer) and a.interp is self for a in args]
-        lower = tuple(a.value if m else a for a, m in zip(args, mine, strict=True))
+        lower = tuple([a.value if m else a for a, m in zip(args, mine, strict=True)])
         out = op(*lower, **params)
-        parents = tuple(a.extra if m else None for a, m in zip(args, mine, strict=True))
-        wanted = any(op.rule(i) for i, p in enumerate(parents) if p is not None) and out.dtype.kind == "f"
-        if not wanted or STATE.get().frozen >= self.level:
+        state = STATE.get()
+        if state.frozen >= self.level or out.dtype.kind != "f":
+            return out
+        parents = tuple(
+            [a.extra if m and op.rule(i) else None for i, (a, m) in enumerate(zip(args, mine, strict=True))]
+        )
+        if parents.count(None) == len(parents):
             return out
         node = record(op, parents, lower, out, params)
-        if STATE.get().anomaly:
+        if state.anomaly:
             remember_line(node)
         if bus.operations:
             observe_op(op, node, lower, out, self.level)
