@@ -1,4 +1,7 @@
-"""Everything about one training at a glance: its controls above its loss and its gradients."""
+"""Everything about one training at a glance: its controls above its loss and its gradients.
+
+Not called `dashboard.py`: the module would hide the function of that name in `widgets`.
+"""
 
 from __future__ import annotations
 

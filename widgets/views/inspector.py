@@ -35,7 +35,7 @@ def inspected(tape: Tape, selected: str, recording: Events) -> str:
     parts.extend(_arrivals(tape, entry, called))
     parts.extend(_rules(tape, entry, called))
     parts.append(_origin(entry, recording))
-    return "".join(parts)
+    return f"<div style='line-height:1.5'>{''.join(parts)}</div>"
 
 
 def _row(name: str, html: str) -> str:
@@ -117,5 +117,6 @@ def _origin(entry: Entry, recording: Events) -> str:
         return place
     source = getattr(recording, "source", None)
     line = source(entry.file, entry.line).strip() if source is not None else ""
-    name = entry.file.replace("\\", "/").rsplit("/", 1)[-1]
-    return place + _row("line", f"{escape(name)}:{entry.line} {_code(line) if line else ''}")
+    path = entry.file.replace("\\", "/").split("/")
+    where = f"{entry.line} of the cell" if any(p.startswith("ipykernel_") for p in path) else f"{path[-1]}:{entry.line}"
+    return place + _row("line", f"{escape(where)} {_code(line) if line else ''}")

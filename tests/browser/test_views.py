@@ -1,0 +1,107 @@
+"""Views, player and controls in a real JupyterLab: step, seek, choose a node, pause and stop a training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.harness import LabPage
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+Open = Callable[..., LabPage]
+
+GRAPH = """
+import lab
+from widgets import GraphView, Player, dashboard
+x, y = lab.tensor(2.0, requires_grad=True, name="x"), lab.tensor(3.0, requires_grad=True, name="y")
+with lab.record(detail="value") as rec:
+    z = x * y + x
+    z.backward()
+player = Player(GraphView(rec))
+player
+"""
+TRAIN = """
+import lab
+from lab import nn
+from widgets import dashboard
+train, test = lab.data.digits()
+model = nn.Sequential(nn.Linear(64, 32, rng=0), nn.Tanh(), nn.Linear(32, 10, rng=1))
+run = lab.fit(model, train, validation=test, epochs=1000, measure_every=10)
+board = dashboard(run)
+board
+"""
+
+
+def says(lab: LabPage, text: str) -> None:
+    """Wait until a live region says this."""
+    lab.page.wait_for_function(
+        "text => [...document.querySelectorAll('[role=status]')].some(e => e.textContent.includes(text))", arg=text
+    )
+
+
+def button(lab: LabPage, name: str):
+    return lab.page.locator("button.jupyter-button", has_text=name).first
+
+
+def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open, shots: Path):
+    lab = lab_page(GRAPH)
+    assert lab.cell_errors() == []
+    says(lab, "1 of 7: v₁ = x * y = 6.0 was computed.")
+    nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
+    assert nodes.count() == 3
+    assert lab.page.locator("[data-lab-twin] svg").first.is_hidden()
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "graph-1.png")
+    for stop in range(2, 8):
+        button(lab, "Step").click()
+        says(lab, f"{stop} of 7")
+        if stop in (2, 4, 5):
+            lab.shoot(".jp-Cell .jp-OutputArea", shots / f"graph-{stop}.png")
+    assert nodes.count() == 4
+    lab.page.wait_for_function("() => document.querySelector('.lab-scene').textContent.includes('grad +4.0')")
+    slider = lab.page.locator(".noUi-handle").first
+    slider.focus()
+    for _ in range(3):
+        lab.page.keyboard.press("ArrowLeft")
+    says(lab, "4 of 7: v₂ = v₁ + x sends 1.0 to v₁, 1.0 to x.")
+    key = lab.kernel("print(z.node.parents[0].id)")
+    lab.page.locator(f'.lab-node[data-key="#{key}"]').click()
+    lab.page.wait_for_function("() => document.querySelector('.lab-inspector')?.textContent.includes('ct * y')")
+    lab.theme("JupyterLab Dark")
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "graph-dark.png")
+    assert lab.errors == []
+
+
+def test_playing_ends_by_itself(lab_page: Open):
+    lab = lab_page(GRAPH)
+    lab.kernel("player.transport.speed = 5.0")
+    button(lab, "Play").click()
+    says(lab, "7 of 7")
+    lab.until("print(player.transport.playing)", "False")
+    assert button(lab, "Play").is_visible()
+    assert lab.errors == []
+
+
+def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Open, shots: Path):
+    lab = lab_page(TRAIN)
+    assert lab.cell_errors() == []
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer .trace').length >= 2")
+    button(lab, "Pause").click()
+    says(lab, "paused")
+    lab.until("print(run.state)", "paused")
+    step = int(lab.kernel("print(run.progress[0])"))
+    button(lab, "Step").click()
+    lab.until("print(run.progress[0])", str(step + 1))
+    lab.until("print(board.loss.position == len(run.recording))", "True")
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "training.png")
+    lab.theme("JupyterLab Dark")
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "training-dark.png")
+    slider = lab.page.locator(".noUi-handle").first
+    slider.focus()
+    lab.page.keyboard.press("ArrowRight")
+    lab.until("print(run.hyperparameters['learning_rate'] > 0.001)", "True")
+    button(lab, "Stop").click()
+    says(lab, "stopped")
+    assert lab.errors == []
