@@ -8,8 +8,8 @@ import pytest
 
 from lab.errors import RunError
 from tests.widgets.golden import falling, training
-from widgets.controls import RunControls, free_of_blocked_cell
 from widgets.board import Dashboard, dashboard
+from widgets.controls import RunControls, free_of_blocked_cell
 
 
 class FakeRun:
