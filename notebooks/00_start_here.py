@@ -184,9 +184,14 @@ lesson.check(training_loop)
 
 # %%
 train, test = lab.data.digits()
-model = lab.nn.Sequential(lab.nn.Linear(64, 64, rng=0), lab.nn.Tanh(), lab.nn.Linear(64, 10, rng=1))
+
+
+def network():
+    return lab.nn.Sequential(lab.nn.Linear(64, 64, rng=0), lab.nn.Tanh(), lab.nn.Linear(64, 10, rng=1))
+
+
 with lab.record(detail="statistics") as one_step:
-    loss = lab.cross_entropy(model(lab.tensor(train.inputs[:64])), train.targets[:64])
+    loss = lab.cross_entropy(network()(lab.tensor(train.inputs[:64])), train.targets[:64])
     loss.backward()
 Player(GraphView(one_step, direction="down"))
 
@@ -196,10 +201,12 @@ lesson.predict("right digits", "out of 100 new ones, after training", answer=lam
 # %% [markdown]
 # ## Train it, live
 #
-# It trains in the background. **Pause** it, do one **Step**, go on, move the **learning rate**: what happens to loss
-# and gradients? Too far to the right and the loss explodes; a button then brings the last sound state back.
+# The cell makes a fresh network and trains it in the background. **Pause** it, do one **Step**, go on, move the
+# **learning rate**: what happens to loss and gradients? Too far to the right and the loss explodes; a button then
+# brings the last sound state back.
 
 # %%
+model = network()
 optimizer = lab.optim.SGD(model.parameters(), learning_rate=0.05)
 run = lab.fit(model, train, validation=test, optimizer=optimizer, epochs=150)
 dashboard(run)

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from widgets.chart import Chart as Chart
     from widgets.controls import RunControls as RunControls
     from widgets.player import Player as Player
-    from widgets.plots import level as level
     from widgets.plots import tangent as tangent
     from widgets.scene import Edge as Edge
     from widgets.scene import Node as Node

@@ -26,6 +26,9 @@ from widgets.twin import svg_of
 
 TICK, CROSS, DOTS, GAP = "\u2713", "\u2717", "\u2026", "\u2194"
 
+KEPT = 4
+"""So many gaps of one prediction stay alive in the page."""
+
 Plot = Callable[[Prediction], Chart]
 """Draws a prediction; `guess` and `outcome` are None as long as there is nothing to draw."""
 
@@ -69,7 +72,10 @@ class Lesson(PureLesson):
             plot: draws guess and answer, e.g. `tangent(f, at=3)`.
         """
         asked = self.prediction(name, question, answer=answer, unit=unit, tolerance=tolerance, choices=choices)
-        card = self._cards[name] = PredictCard(self, name, asked, plot)
+        card = PredictCard(self, name, asked, plot)
+        if name in self._cards:  # the cell was run again
+            card.adopt(self._cards[name])
+        self._cards[name] = card
         return card
 
     def reveal(self, name: str) -> GapCard:
@@ -83,7 +89,9 @@ class Lesson(PureLesson):
     def _repr_html_(self) -> str:
         cell = "<td style='text-align:left'>{}</td>".format
         rows = "".join(f"<tr>{''.join(cell(html.escape(text)) for text in row)}</tr>" for row in self.summary())
-        where = f"kept in {html.escape(self.progress.path.name)}" if self.progress.path else "kept until the kernel ends"
+        where = (
+            f"kept in {html.escape(self.progress.path.name)}" if self.progress.path else "kept until the kernel ends"
+        )
         note = f"<p>{html.escape(self.progress.notice)}</p>" if self.progress.notice else ""
         return f"<table><caption>Your answers, {where}</caption>{rows}</table>{note}"
 
@@ -103,6 +111,18 @@ class Card(ipw.VBox):
         """The card as HTML that needs no kernel."""
         return f"<p>{html.escape(self.text)}</p>"
 
+    def dispose(self) -> None:
+        """Take the card and all in it out of the page and the kernel."""
+        todo = [self]
+        while todo:
+            widget = todo.pop()
+            todo += getattr(widget, "children", ())
+            parts = (widget.layout, getattr(widget, "style", None))  # widgets of their own, which `close` leaves behind
+            widget.close()
+            for part in parts:
+                if part is not None:
+                    part.close()
+
     def _hide_twin(self) -> ipw.HTML:
         # A rule that is in the page only as long as the widget is: no script, and the twin comes back by itself.
         return ipw.HTML(f"<style>[data-lab-twin='{self.model_id}']{{display:none}}</style>")
@@ -111,10 +131,10 @@ class Card(ipw.VBox):
         from IPython.display import display
 
         still = f"<div data-lab-twin='{self.model_id}'>{self.twin()}</div>"
-        display({"text/html": still, "text/plain": self.text}, raw=True)
+        display({"text/html": still, "text/plain": self.text}, raw=True)  # type: ignore[no-untyped-call]
         bundle = self._repr_mimebundle_()
         data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-        display(data | {"text/plain": self.text}, raw=True)
+        display(data | {"text/plain": self.text}, raw=True)  # type: ignore[no-untyped-call]
 
 
 class PredictCard(Card):
@@ -151,9 +171,19 @@ class PredictCard(Card):
             self.lesson.commit(self.name, value)
             self._refresh()
 
+    def adopt(self, before: PredictCard) -> None:
+        """Take the place of an earlier card: gaps that are in the page follow this one."""
+        self._gaps, before._gaps = before._gaps, []
+        for card in self._gaps:
+            card.prediction = self.prediction
+        before.dispose()
+        self._refresh()
+
     def reveal(self) -> GapCard:
         """A card with the gap; without a commitment it says "not yet", and follows when there is one."""
         card = GapCard(self.prediction, self._plot)
+        while len(self._gaps) >= KEPT:  # of cells that were run again
+            self._gaps.pop(0).dispose()
         self._gaps.append(card)
         card.refresh()
         self._refresh()

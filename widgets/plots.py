@@ -1,4 +1,4 @@
-"""Plots in which a prediction and its answer stand together: on a number line, as a tangent, as a level."""
+"""Plots in which a prediction and its answer stand together: on a number line, or as two tangents."""
 
 from __future__ import annotations
 
@@ -67,28 +67,6 @@ def tangent(f: Callable[[Any], Any], *, at: float, reach: float = 1.5) -> Callab
             return _unrevealed(figure, prediction)
         for slope, who, dash in ((guess, YOU, "dot"), (answer, IT, "dash")):
             figure.add_scatter(x=x, y=f(at) + slope * (x - at), mode="lines", line={"dash": dash}, name=who)
-        return _finished(figure, prediction)
-
-    return plot
-
-
-def level(view: Any) -> Callable[[Prediction], Chart]:
-    """The chart of a view (of a run that has ended) with guess and answer as horizontal lines in it.
-
-    Args:
-        view: a view whose picture is a Chart, or a function that gives one (for a run that has not begun).
-    """
-
-    def plot(prediction: Prediction) -> Chart:
-        import plotly.graph_objects as go
-
-        guess, answer = _numbers(prediction)
-        if guess is None or answer is None:
-            return _unrevealed(go.Figure(layout=theme.axes(height=130, yaxis={"visible": False})), prediction)
-        shown = view() if callable(view) else view
-        figure = go.Figure(shown.picture_at(len(shown.recording)).figure)
-        for y, name, dash in ((guess, YOU, "dot"), (answer, IT, "dash")):
-            figure.add_hline(y=y, line_dash=dash, annotation_text=name)
         return _finished(figure, prediction)
 
     return plot

@@ -42,7 +42,7 @@ def make_apply(op: Op) -> Apply:
     apply.__name__ = apply.__qualname__ = op.name
     apply.__doc__ = op.doc
     names = [a if not op.variadic else a[1:] for a in op.arguments]
-    kind = inspect.Parameter.VAR_POSITIONAL if op.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    kind = inspect.Parameter.VAR_POSITIONAL if op.variadic else inspect.Parameter.POSITIONAL_ONLY
     word = inspect.Parameter.KEYWORD_ONLY if op.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
     apply.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(n, kind) for n in names]
@@ -63,7 +63,7 @@ def _unary(op: Op) -> Apply:
     tracked, converts = rule is not None, "dtype" in op.defaults
     op.pull = _unary_pull(op)
 
-    def apply(x: Any, *rest: Any, **given: Any) -> Any:
+    def apply(x: Any, /, *rest: Any, **given: Any) -> Any:
         params = parameters(rest, given) if rest or given or fixed else defaults
         kind = type(x)
         if kind is not Tensor:
@@ -122,7 +122,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
     tracked = bool(both)
     op.pull = _binary_pull(op)
 
-    def apply(x: Any, y: Any) -> Any:  # noqa: C901 - likewise
+    def apply(x: Any, y: Any, /) -> Any:  # noqa: C901 - likewise
         kind_x, kind_y = type(x), type(y)
         if kind_x is Tensor:
             a, parent_a = x.value, x.node
@@ -194,6 +194,8 @@ def _general(op: Op) -> Apply:
 
     def apply(*args: Any, **given: Any) -> Any:
         n = len(args) if op.variadic else len(op.arguments)
+        if len(args) < n:
+            raise ArgumentError(f"{op.name} needs {', '.join(op.arguments)}", given=f"{len(args)} operands")
         params = op.parameters(args[n:], given) if len(args) > n or given or op.fixed else op.defaults
         args = args[:n]
         for a in args:

@@ -171,8 +171,8 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
                 _pull_edges(node, ct, grads, guard=node.id in guarded, anomaly=anomaly)
             else:
                 node.op.pull(node, ct, grads)  # type: ignore[misc]
-            if operations:
-                observe_rule(node, 0)
+                if operations:
+                    observe_rule(node, 0)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -182,7 +182,10 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
 
 
 def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], *, guard: bool, anomaly: bool) -> None:
-    contributions = edges(node, ct, general=False)
+    with np.errstate(all="ignore"):  # what is singular is masked, or raised with its line, below
+        contributions = edges(node, ct, general=False)
+    if bus.operations:
+        observe_rule(node, 0)
     for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
         if parent is None or sent is None:
             continue
@@ -253,9 +256,7 @@ def run_general(
         if ct is not None:
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
-            _pull_general(node, ct, grads, owner, guard=node.id in walk.guarded)
-            if bus.operations:
-                observe_rule(node, level)
+            _pull_general(node, ct, grads, owner, guard=node.id in walk.guarded, level=level)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -264,7 +265,7 @@ def run_general(
     return grads
 
 
-def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, guard: bool) -> None:
+def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, guard: bool, level: int) -> None:
     saved = node.saved
     if bus.operations and bus.detail:
         emit_value(node.id, "gradient", ct)
@@ -275,6 +276,8 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, gua
             for v, n in zip(saved, nodes, strict=True)  # type: ignore[arg-type]
         )
     contributions, anomaly = edges(node, ct, general=True, saved=saved), STATE.get().anomaly
+    if bus.operations:
+        observe_rule(node, level)
     for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
         if parent is None or sent is None:
             continue

@@ -79,6 +79,9 @@ class Tracer(Tensor):
     def dtype(self) -> Any:
         return self.value.dtype
 
+    def __repr__(self) -> str:
+        return f"<value inside {self.interp.word}: {self.dtype} {self.shape}>"
+
 
 FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_frames", default=())
 """The active `vmap(axis_name=...)` axes, outermost first."""

@@ -128,6 +128,12 @@ def _scalar(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
     return lambda self: kind(self.item())
 
 
+def _index(self: Tensor) -> int:
+    if self.dtype.kind not in "iu" or self.ndim:
+        raise UnsupportedError("an index is a single integer", given=repr(self), hint="use int(t) or t.astype(int)")
+    return int(self.item())
+
+
 def _bool(self: Tensor) -> bool:
     if self.size != 1:
         raise ShapeError(
@@ -138,7 +144,7 @@ def _bool(self: Tensor) -> bool:
 
 _attach(reshape=_reshape, transpose=_transpose, astype=_astype, T=property(ops.transpose.apply))
 _attach(__getitem__=_getitem, __len__=_len, __iter__=_iter)
-_attach(__float__=_scalar(float), __int__=_scalar(int), __bool__=_bool)
+_attach(__float__=_scalar(float), __int__=_scalar(int), __bool__=_bool, __index__=_index)
 
 
 # --- in place ----------------------------------------------------------------------------------------------------
@@ -309,6 +315,16 @@ def _near(name: str) -> str:
     return f"lab.{close[0]}" if close else "no function of that name"
 
 
+def _dot(a: Any, b: Any) -> Any:
+    if not np.ndim(a) or not np.ndim(b):
+        return ops.multiply.apply(a, b)
+    if np.ndim(b) > 2:  # NumPy's dot is another product there
+        raise UnsupportedError(
+            "np.dot of more than two axes does not work on a tensor", given=_kinds((a, b)), hint="use @"
+        )
+    return ops.matmul.apply(a, b)
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.sum: lambda a, axis=None, keepdims=False: ops.sum_.apply(a, axis=axis, keepdims=keepdims),
     np.mean: lambda a, axis=None, keepdims=False: ops.mean.apply(a, axis=axis, keepdims=keepdims),
@@ -321,7 +337,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: ops.where.apply,
     np.expand_dims: lambda a, axis: ops.expand_dims.apply(a, axis=axis),
     np.broadcast_to: lambda array, shape: ops.broadcast_to.apply(array, shape=shape),
-    np.dot: ops.matmul.apply,
+    np.dot: _dot,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,
@@ -345,7 +361,7 @@ def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ..
         if "argument" not in str(why):
             raise
         raise UnsupportedError(
-            f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=f"see lab.{name}"
+            f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=f"lab has {_near(name)}"
         ) from None
 
 
@@ -356,9 +372,11 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
             given=repr(self),
             hint="use .detach().numpy()",
         )
-    if copy is False and dtype is not None and np.dtype(dtype) != self.dtype:
-        raise ValueError("a copy is needed to change the dtype")
-    return np.array(self.value, dtype=dtype, copy=None if copy is False else True)
+    if copy is False:
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise ValueError("a copy is needed to change the dtype")
+        return self.numpy()
+    return np.array(self.value, dtype=dtype)
 
 
 _attach(__array_ufunc__=_array_ufunc, __array_function__=_array_function, __array__=_array)

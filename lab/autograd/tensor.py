@@ -6,12 +6,13 @@ Two slots, because every operation reads them. Operators and NumPy's words are a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from lab.autograd.display import array_text, mimebundle
 from lab.autograd.tape import AnyNode, Leaf
 from lab.errors import ArgumentError, DTypeError, GradientError
 
@@ -73,6 +74,7 @@ class Tensor:
         def __float__(self) -> float: ...
         def __int__(self) -> int: ...
         def __bool__(self) -> bool: ...
+        def __index__(self) -> int: ...
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array: ...
         def sum(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
         def mean(self, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
@@ -224,10 +226,8 @@ class Tensor:
     # --- how it looks ---
 
     def __repr__(self) -> str:
-        if type(self) is not Tensor:
-            return f"<{type(self).__name__} {self.shape} {self.dtype}>"
-        text = np.array2string(self.value, separator=", ", prefix="tensor(", threshold=50, precision=6)
-        words = [text]
+        text, short = array_text(self.value)
+        words = [text, f"shape={self.shape}"] if short else [text]
         if self.value.dtype not in (np.float64, np.int64, np.bool_):
             words.append(f"dtype={self.value.dtype}")
         if self.name:
@@ -237,6 +237,24 @@ class Tensor:
         elif self.node is not None:
             words.append(f"op={self.node.op.name}")
         return f"tensor({', '.join(words)})"
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        role = " · leaf" if isinstance(self.node, Leaf) else f" · {self.node.op.name}" if self.node is not None else ""
+        shape = " × ".join(map(str, self.shape)) or "a single number"
+        return mimebundle(repr(self), f"{self.name or 'Tensor'} · {shape} · {self.dtype}{role}", include, exclude)
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        if self.size != 1:
+            raise ArgumentError(
+                "a format for one number needs a single entry",
+                given=f"{spec!r} for shape {self.shape}",
+                hint="index it",
+            )
+        return format(self.item(), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A tensor with history pickles its value only: a graph belongs to the process in which it was recorded.

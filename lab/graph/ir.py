@@ -5,12 +5,13 @@ It has no rules of its own: its ops are those of the op table, and its backward 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from lab.autograd.display import mimebundle
 from lab.ops.primitive import Op
 from lab.shapes import Spec
 
@@ -68,7 +69,7 @@ class Equation:
         return f"{self.out}:{_type(self.out.spec)} = {self.op.name}({', '.join(words)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Graph:
     """Inputs, equations in an order in which they can run, outputs.
 
@@ -87,8 +88,13 @@ class Graph:
         body = "".join(f"\n    {e}" for e in self.equations)
         return f"graph({head}) {{ let{body}\n  in ({', '.join(map(str, self.outputs))}) }}"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self)}
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        return mimebundle(str(self), f"Graph · {len(self.equations)} equations", include, exclude)
 
 
 def _type(spec: Spec) -> str:

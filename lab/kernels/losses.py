@@ -4,7 +4,6 @@ Forward keeps two numbers a row, the largest logit and the sum of exp(logit - la
 backward computes exp again, which costs less than writing and reading a second array of the logits' size, and it
 keeps more digits than the usual logsumexp, whose float32 rounding error grows with the logits.
 """
-# ruff: noqa: PLR0917 - a kernel takes plain positional arguments, which is what makes its call cheap
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ The hyperparameters are plain numbers (float64), the arithmetic is done in the d
 names follow the papers: SGD with (Nesterov) momentum in Sutskever et al. 2013, Adam in arXiv:1412.6980, AdamW in
 arXiv:1711.05101.
 """
-# ruff: noqa: PLR0917 - a kernel takes plain positional arguments, which is what makes its call cheap
 
 from __future__ import annotations
 

@@ -21,7 +21,6 @@ from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
 from lab.shapes import Spec, broadcast
 
-
 NUMPY = numpy_namespace()
 """What the functions of a formula mean on arrays."""
 
@@ -199,8 +198,8 @@ tanh = elementwise(
     "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
 )
 sigmoid = elementwise(
-    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays, reference=lambda x: 0.5 * (1 + np.tanh(x / 2)),
-    doc="1 / (1 + exp(-x)), elementwise.",
+    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays,
+    reference=lambda x: 0.5 * (1 + np.tanh(x / 2)), doc="1 / (1 + exp(-x)), elementwise.",
 )  # fmt: skip
 relu = elementwise(
     "relu", "x", "maximum(x, 0)", ["where(x > 0, ct, where(x == 0, kink * ct, 0.0))"], fixed={"kink": _kink},
@@ -210,13 +209,13 @@ relu = elementwise(
 
 
 def _keep(x: Any, mask: Any) -> Any:
-    """x where the mask holds, exactly 0 elsewhere, nan and inf included: np.where in a quarter of the time."""
+    """The entries of x where the mask holds, exactly 0 elsewhere, nan or not; four times as fast as np.where."""
     bits = f"i{x.dtype.itemsize}"
     return (x.view(bits) & -mask.view(np.int8).astype(bits)).view(x.dtype)
 
 
 def _relu_rule(ct: Any, _out: Any, x: Any, *, kink: float) -> Any:
-    """relu's rule on arrays, the fast twin of its formula."""
+    """The rule of relu on arrays, the fast twin of its formula."""
     if ct.dtype != x.dtype:
         ct = ct.astype(x.dtype)
     kept = _keep(ct, np.greater(x, 0))

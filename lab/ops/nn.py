@@ -74,7 +74,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
 
 
 def _inside(labels: Any, n_classes: int) -> None:
-    if labels.size and not (0 <= labels.min() and labels.max() < n_classes):
+    if labels.size and (labels.min() < 0 or labels.max() >= n_classes):
         raise ShapeError(
             "cross_entropy met a label outside the classes",
             given=f"labels {labels.min()} to {labels.max()}, {n_classes} classes",

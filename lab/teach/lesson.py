@@ -98,6 +98,7 @@ class Lesson:
             rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tries}"))
         return rows
 
+
 def find(predictions: Mapping[str, T], name: str) -> T:
     """The prediction of this name.
 

@@ -81,7 +81,7 @@ def _as_array(value: object) -> np.ndarray[Any, np.dtype[Any]] | None:
         value = value.detach().numpy()
     if not isinstance(value, np.ndarray | np.generic):
         return None
-    array = np.array(value, subok=False)
+    array = np.asarray(value)  # of the base class, whatever the learner's own class redefines; copied by `encode`
     return array if array.dtype.kind in "biuf" else None
 
 

@@ -89,18 +89,16 @@ def main(n_events: int) -> None:
     for turn in range(n_events // per_turn):
         emit_operations(bus, 8, ("", "2.0"), __file__, 40 + turn % 9)
         for node in range(8):
-            bus.emit_row(
-                ValueSeen, node, "value", -1, -1, (4,), 0.0, 1.0, 0.5, turn * 0.1, 0, value if turn % 8 == 0 else None
-            )
+            seen = value if turn % 8 == 0 else None
+            bus.emit_row(ValueSeen, node, "value", -1, -1, (4,), 0.0, 1.0, 0.5, turn * 0.1, 0, seen)
             bus.emit_row(GradientStored, turn * 8 + node, False)
         bus.emit_row(StepFinished, turn, turn // 100, 1 / (turn + 1), 64, 2.0)
     bus.detach(rec)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bench.lab"
         timed(f"save {len(rec):,} events", lambda: rec.save(path), 1, 3, 1e3)
-        print(
-            f"{'size of the file':58} {path.stat().st_size / 1e6:9.1f} MB   {path.stat().st_size / len(rec):.1f} B an event"
-        )
+        size = path.stat().st_size
+        print(f"{'size of the file':58} {size / 1e6:9.1f} MB   {size / len(rec):.1f} B an event")
         loaded = Recording.load(path)
         timed(f"open {len(rec):,} events", lambda: Recording.load(path), 1, 5, 1e3)
 
@@ -109,7 +107,7 @@ def main(n_events: int) -> None:
                 stop = start + 20_000
                 loaded.columns(StepFinished, start, stop)["loss"].sum()
                 columns = loaded.columns(OpRecorded, start, stop)
-                columns["node"], columns["op"], columns["parents"].values, columns["file"]  # noqa: B018
+                columns["node"], columns["op"], columns["parents"].values, columns["file"]
                 loaded.positions(StepFinished)
 
         timed("seek: 50 slices of 20,000 positions, each", seek, 50, 5, 1e3)

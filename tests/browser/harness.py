@@ -210,6 +210,7 @@ class LabPage:
         self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", name)
         light = str(name.endswith("Light")).lower()
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # JupyterLab covers the page meanwhile
 
     def shoot(self, selector: str, path: Path) -> None:
         """Screenshot of the first element that matches, or of the page for ""."""

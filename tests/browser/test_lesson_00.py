@@ -1,4 +1,4 @@
-"""Lesson 00 in a real JupyterLab: what a learner does in it, and whether the pictures in the page are what ran in the kernel."""
+"""Lesson 00 in a real JupyterLab: what a learner does in it, and whether the page shows what ran in the kernel."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ class Learner:
 
     def __init__(self, lab: LabPage) -> None:
         self.lab, self.page = lab, lab.page
+        self.paused_at = 0
 
     def cell(self, code: str) -> Locator:
         """The cell whose code contains this."""
         sources: list[str] = self.page.evaluate(
-            "() => window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel.getSource())"
+            "() => window.jupyterapp.shell.currentWidget.content.widgets.map(c => c.model.sharedModel.getSource())"
         )
         (number,) = [i for i, source in enumerate(sources) if code in source]
         return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
@@ -60,17 +61,25 @@ class Learner:
 
     def nodes(self, code: str) -> dict[str, tuple[str, ...]]:
         """Label, second and third line of every box in a cell's graph, by label."""
-        rows: list[list[str]] = self.cell(code).locator(".lab-node[data-key]").evaluate_all(
-            """boxes => boxes.filter(b => !b.closest('[hidden]')).map(b =>
+        rows: list[list[str]] = (
+            self.cell(code)
+            .locator(".lab-node[data-key]")
+            .evaluate_all(
+                """boxes => boxes.filter(b => !b.closest('[hidden]')).map(b =>
                  ['label', 'sublabel', 'gradient'].map(c => b.querySelector('.lab-' + c)?.textContent ?? ''))"""
+            )
         )
         return {label: tuple(rest) for label, *rest in rows}
 
     def charts(self, code: str) -> list[dict[str, dict[str, list[float]]]]:
         """The lines of every chart in a cell's output, by name, as plotly holds them in the page."""
-        found: list[dict[str, dict[str, list[float]]]] = self.cell(code).locator(".lab-plot").evaluate_all(
-            """plots => plots.map(p => Object.fromEntries((p._fullData ?? []).map(t =>
+        found: list[dict[str, dict[str, list[float]]]] = (
+            self.cell(code)
+            .locator(".lab-plot")
+            .evaluate_all(
+                """plots => plots.map(p => Object.fromEntries((p._fullData ?? []).map(t =>
                  [t.name, { x: Array.from(t.x ?? []), y: Array.from(t.y ?? []) }])))"""
+            )
         )
         return found
 
@@ -94,15 +103,15 @@ def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
     lab.page.evaluate(  # not awaited: the training below is handled while the cells run
         "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
     )
-    someone.training = train_by_hand(someone)  # type: ignore[attr-defined]
+    someone.paused_at = train_by_hand(someone)
     lab.page.wait_for_function(f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')")
     yield someone
     lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
     lab.page.close()
 
 
-def train_by_hand(learner: Learner) -> dict[str, Any]:
-    """Pause, step, set the learning rate and stop, while the cell below awaits the run; what the page showed."""
+def train_by_hand(learner: Learner) -> int:
+    """Pause, step, set the learning rate and stop, while the cell below awaits the run; the step of the pause."""
     cell = learner.cell("dashboard(run)")
     where = cell.locator(".widget-label", has_text=re.compile(r"^step \d"))
     learner.press("dashboard(run)", "Pause")
@@ -120,7 +129,7 @@ def train_by_hand(learner: Learner) -> dict[str, Any]:
     expect(learner.button("dashboard(run)", "Pause")).to_be_visible(timeout=PATIENCE_MS)
     learner.press("dashboard(run)", "Stop")
     expect(cell.get_by_text("stopped").first).to_be_visible(timeout=PATIENCE_MS)
-    return {"paused at": at}
+    return at
 
 
 def number_in(where: Locator) -> int:
@@ -243,7 +252,7 @@ def test_pause_step_and_stop_left_their_marks_in_the_recording(learner):
         " and e.name == 'learning_rate']"
     )
     assert changed[-1][1] > changed[0][1]
-    assert changed[-1][0] == pytest.approx(learner.training["paused at"] + 1, abs=1)
+    assert changed[-1][0] == pytest.approx(learner.paused_at + 1, abs=1)
 
 
 def test_the_loss_curve_in_the_page_is_the_loss_in_the_recording(learner):
@@ -268,7 +277,8 @@ def test_a_hint_opens_by_keyboard(learner):
 
 
 def test_still_pictures_are_hidden_while_the_live_ones_are_there(learner):
-    hidden = learner.page.locator("[data-lab-twin]").evaluate_all("twins => twins.map(t => t.getClientRects().length === 0)")
+    twins = learner.page.locator("[data-lab-twin]")
+    hidden = twins.evaluate_all("twins => twins.map(twin => twin.getClientRects().length === 0)")
     assert len(hidden) >= 10
     assert all(hidden)
 

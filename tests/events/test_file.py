@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from lab.errors import RecordingError
-from lab.events import EVENTS, ORIGIN, Event, GradientStored, LeafUsed, OpRecorded, Origin, Recording, record
+from lab.events import EVENTS, ORIGIN, Event, GradientStored, LeafUsed, OpRecorded, Origin, Recording, fields_of, record
 from lab.events import bus as the_bus
 from lab.events.event import values_of
 
@@ -276,18 +276,12 @@ def test_an_unknown_kind_comes_back_as_a_class_of_its_own(small: bytes, load: Lo
 def test_a_known_kind_with_fewer_or_more_fields_is_read_with_a_notice(
     small: bytes, load: Load, everything: type[Event], caplog: pytest.LogCaptureFixture
 ) -> None:
-    fields: list[tuple[str, object, object]] = [
-        (f.name, f.type, f)
-        for f in dataclasses.fields(everything)
-        if f.name not in ("late", "truth")  # type: ignore[arg-type]
-    ]
+    fields = [(name, of_type) for name, of_type in fields_of(everything).items() if name not in ("late", "truth")]
     newer = [
         ("truth2", bool, dataclasses.field(default=True)),
-        ("texts2", "tuple[str, ...]", dataclasses.field(default=("q",))),
+        ("texts2", tuple[str, ...], dataclasses.field(default=("q",))),
     ]
-    plain = [(n, t) for n, t, _ in fields] + newer
-    namespace = {"__module__": everything.__module__}
-    other = dataclasses.make_dataclass("Everything", plain, bases=(Event,), namespace=namespace, eq=False, slots=True)
+    other = dataclasses.make_dataclass("Everything", [*fields, *newer], bases=(Event,), eq=False, slots=True)
     EVENTS["Everything"] = other
     made = load(small)
     assert made.kinds[0] is other

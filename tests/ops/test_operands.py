@@ -94,6 +94,7 @@ def test_lists_of_numbers_are_arrays_and_lists_of_tensors_are_explained():
         (lambda: lab.stack([T, lab.tensor(1.0)]), ShapeError, "stack needs tensors of one shape"),
         (lambda: T.astype("str"), DTypeError, "cast"),
         (lambda: T.astype("nonsense"), DTypeError, "cast"),
+        (lambda: lab.where(T > 1.0), ArgumentError, "where needs condition, x, y"),
         (lambda: lab.exp(T, 3), ArgumentError, "exp got a parameter that it does not have"),
         (lambda: lab.exp(T, axis=3), ArgumentError, "exp got a parameter that it does not have"),
         (lambda: lab.sum(T, axes=0), ArgumentError, "sum got a parameter that it does not have"),

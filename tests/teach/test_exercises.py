@@ -151,7 +151,8 @@ TRICKS = {
     "not a number": multiply("return np.nan * x, np.nan * y"),
     "an array of objects": EQUAL_TO_ALL + multiply("return np.array([Yes(), Yes()], dtype=object)"),
     "patching the comparison": multiply(
-        "import lab.teach.exercise as e; e.first_difference = lambda *a: None; return 0.0, 0.0"),
+        "import lab.teach.exercise as e; e.first_difference = lambda *a: None; return 0.0, 0.0"
+    ),
 }
 
 
@@ -199,9 +200,10 @@ HARM = {
 
 @pytest.mark.parametrize("body", HARM)
 def test_whatever_a_function_does_is_answered_by_name_within_its_time(body):
+    timeout = 1.0 if "end" in HARM[body].split() else SLACK
     started = time.monotonic()
-    feedback = check("multiply_rule", multiply(body), timeout=1.0)
-    assert time.monotonic() - started < 1.0 + SLACK
+    feedback = check("multiply_rule", multiply(body), timeout=timeout)
+    assert time.monotonic() - started < timeout + SLACK
     assert not feedback.passed
     assert HARM[body] in feedback.text
     assert check("multiply_rule", SOLUTIONS["multiply_rule"]).passed

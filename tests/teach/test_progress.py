@@ -80,8 +80,6 @@ def test_a_lesson_can_be_begun_anew(path):
     assert read(path)["00"]["predictions"] == {}
 
 
-
-
 def with_lessons(lessons: str) -> str:
     return f'{{"format": "autodiff-lab progress", "version": 1, "lessons": {lessons}}}'
 

@@ -65,7 +65,7 @@ export function createScene(root, options = {}) {
     const still = first || calm();
     surround(tree);
     setText(titleOf(), tree.title || tree.caption || "scene");
-    if (tree.nodes !== last?.nodes || tree.palette !== last?.palette) drawNodes(now, still);
+    if (tree.nodes !== last?.nodes || tree.palette !== last?.palette) drawNodes(now, still, tree.palette !== last?.palette);
     if (tree.edges !== last?.edges || tree.nodes !== last?.nodes) drawEdges();
     if (tree.selected !== last?.selected) choose(tree.selected, false);
     settle(!still);
@@ -80,7 +80,7 @@ export function createScene(root, options = {}) {
     return title;
   }
 
-  function drawNodes(now, still) {
+  function drawNodes(now, still, repaint) {
     for (const [key, entry] of nodes) {
       if (Object.hasOwn(tree.nodes, key)) continue;
       if (entry.g.contains(document.activeElement)) stage.querySelector("button")?.focus();
@@ -90,7 +90,7 @@ export function createScene(root, options = {}) {
     }
     for (const [key, node] of Object.entries(tree.nodes)) {
       let entry = nodes.get(key);
-      if (entry?.node === node) continue;
+      if (entry?.node === node && !repaint) continue;
       if (!entry) {
         const g = svg("g", { class: "lab-node", role: "option", tabindex: "-1", "data-key": key, "aria-selected": "false" });
         if (!still) g.classList.add("lab-born");
@@ -117,7 +117,8 @@ export function createScene(root, options = {}) {
   }
 
   // The inside of a node: shape by kind, outline and badge by state, fill by tone, up to three lines of text.
-  function paint(key, { node, g }) {
+  function paint(key, entry) {
+    const { node, g } = entry;
     const { w, h, kind } = node;
     const state = node.state ?? "idle";
     g.dataset.kind = kind;
@@ -143,9 +144,11 @@ export function createScene(root, options = {}) {
     const texts = ["label", "sublabel", "gradient"].filter((name) => node[name]);
     const room = (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
     let y = -texts.reduce((sum, name) => sum + LINE[name], 0) / 2;
+    entry.clipped = false;
     for (const name of texts) {
       const text = svg("text", { class: `lab-text lab-${name}`, y: y + LINE[name] / 2, dy: "0.35em" });
       text.textContent = clip(node[name], `${FONTS[name]} ${family()}`, room);
+      if (text.textContent.endsWith("…")) entry.clipped = true;
       if (ink) text.style.fill = ink;
       parts.push(text);
       y += LINE[name];
@@ -285,7 +288,7 @@ export function createScene(root, options = {}) {
     if (!size.w) return;
     const box = bounds();
     const widthFit = Math.min(1.25, (size.w - 2 * MARGIN) / box.w);
-    const wanted = options.height || Math.round(Math.min(480, Math.max(160, box.h * Math.max(widthFit, 0.5) + 2 * MARGIN)));
+    const wanted = options.height || Math.round(Math.min(640, Math.max(160, box.h * Math.max(widthFit, 0.5) + 2 * MARGIN)));
     if (wanted > size.h || (options.height && wanted !== size.h)) {
       stage.style.height = `${wanted}px`;
       size = { w: stage.clientWidth, h: stage.clientHeight };
@@ -421,7 +424,7 @@ export function createScene(root, options = {}) {
   });
   picture.addEventListener("focusin", (event) => {
     const key = keyOf(event.target);
-    if (key && event.target.matches(":focus-visible")) showTip(key);
+    if (key && event.target.matches(":focus-visible") && nodes.get(key).clipped) showTip(key);
   });
   picture.addEventListener("focusout", hideTip);
   picture.addEventListener("pointerover", (event) => {

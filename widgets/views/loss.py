@@ -180,7 +180,7 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     y = y[np.isfinite(y)]
     exploded = len(y) > 0 and y.min() > 0 and y.max() > 100 * float(np.median(y))
     more: dict[str, Any] = {"yaxis": {"type": "log" if exploded else "linear"}}
-    if state.n_steps:
+    if state.n_steps and not state.end:  # what a stopped run did not do needs no room
         more["xaxis"] = {"range": [0, state.n_steps * 1.02]}
     if accuracy:
         more["yaxis"]["domain"] = [0.44, 1.0]
