@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
     "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
-    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "level": "plots",
+    "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
 }  # fmt: skip
 """Where each public name lives."""
