@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 
@@ -6,6 +5,10 @@ import pytest
 
 from lab.files import replacing
 from tests.support import without_root_powers
+
+
+def names(folder):
+    return [path.name for path in folder.iterdir()]
 
 
 def test_a_file_is_replaced_whole_and_keeps_its_permissions(tmp_path):
@@ -17,18 +20,23 @@ def test_a_file_is_replaced_whole_and_keeps_its_permissions(tmp_path):
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_block_that_raises_leaves_the_old_file_and_nothing_beside_it(tmp_path, error):
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    with pytest.raises(error), replacing(path) as file:
-        file.write(b"half")
-        raise error
+
+    def half() -> None:
+        with replacing(path) as file:
+            file.write(b"half")
+            raise error
+
+    with pytest.raises(error):
+        half()
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_link_stays_a_link(tmp_path):
@@ -51,7 +59,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)
     assert "File too large" in done.stderr
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["a"]
+    assert names(tmp_path) == ["a"]
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
@@ -63,4 +71,4 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
     )  # fmt: skip
     assert "PermissionError" in done.stderr
     tmp_path.chmod(0o755)
-    assert os.listdir(tmp_path) == []
+    assert names(tmp_path) == []

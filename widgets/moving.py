@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from widgets.page import Frame
-from widgets.twin import Picture, svg_of, tag
+from widgets.tree import Picture
+from widgets.twin import svg_of, tag
 
 _STYLE = """
 .stop {{ visibility: hidden; animation: show {total}s steps(1, end) infinite; }}
@@ -22,13 +23,13 @@ def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6) -> str:
 
     Args:
         frames: what `Player.frames()` gives.
-        seconds: how long each stays; the last stays three times as long.
+        seconds: how long each stays; the last stays three times as long, as three stops.
 
     Example:
         >>> from widgets.scene import Node, Scene
         >>> stops = [Frame(str(i), (Scene((Node("a", 0, 0, 64, 36, "x"),)),), "x") for i in range(3)]
         >>> moving_svg(stops).count('class="stop')
-        3
+        5
     """
     pictures: list[Picture] = [frame.pictures[0] for frame in frames]
     pictures += [pictures[-1]] * 2
