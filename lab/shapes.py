@@ -70,6 +70,8 @@ def normal_axes(axis: Axis, ndim: int, *, op: str = "reduction") -> tuple[int, .
     if axis is None:
         return tuple(range(ndim))
     given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    if not all(isinstance(a, int | np.integer) for a in given):
+        raise ShapeError("an axis must be an integer", given=f"axis {axis!r} of {op}", hint="or a tuple of integers")
     axes = tuple(a + ndim if a < 0 else a for a in given)
     if any(not 0 <= a < ndim for a in axes):
         raise ShapeError(f"{op} over an axis that the array does not have", given=f"axis {axis} of {ndim} axes")

@@ -115,7 +115,10 @@ def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
     if kind is dict:
         return dict(zip(data, children, strict=True))
     if dataclasses.is_dataclass(kind):
-        return kind(**dict(zip(data, children, strict=True)))
+        made = object.__new__(kind)  # not by __init__, which may refuse tracers or lack some fields
+        for name, child in zip(data, children, strict=True):
+            object.__setattr__(made, name, child)
+        return made
     return kind(*children) if hasattr(kind, "_fields") else kind(children)
 
 
@@ -130,6 +133,31 @@ def paths(x: Any) -> list[str]:
     if opened is None:
         return [""]
     return [name + rest for name, child in opened[1] for rest in paths(child)]
+
+
+def spread(prefix: Any, x: Any, is_leaf: Callable[[Any], bool], *, word: str = "the prefix") -> list[Any]:
+    """For each leaf of x the entry of `prefix` that stands in its place or above it.
+
+    Args:
+        is_leaf: tells the entries of the prefix from its containers.
+        word: what the prefix is called in an error.
+
+    Raises:
+        ArgumentError: the prefix is no beginning of the structure of x.
+
+    Example:
+        >>> spread((0, {"a": 1, "b": 2}), ([5, 6], {"a": 7, "b": 8}), lambda p: isinstance(p, int))
+        [0, 0, 1, 2]
+    """
+    if is_leaf(prefix):
+        return [prefix] * flatten(x)[1].n_leaves
+    above, below = _open(prefix), _open(x)
+    if above is None or below is None or type(prefix) is not type(x) or len(above[1]) != len(below[1]) or (
+        isinstance(x, dict) and above[0] != below[0]
+    ):  # fmt: skip
+        raise ArgumentError(f"{word} does not fit the container", given=f"{prefix!r} for {paths(x)}"[:200])
+    pairs = zip(above[1], below[1], strict=True)
+    return [leaf for (_, p), (_, child) in pairs for leaf in spread(p, child, is_leaf, word=word)]
 
 
 def map_leaves(function: Callable[..., Any], x: Any, *others: Any) -> Any:

@@ -13,13 +13,13 @@ from lab.shapes import Spec
 
 
 class Batch(Interpreter):
-    """One `vmap`: the batch axis of a tracer's value is axis 0."""
+    """One `vmap`: the batch axis of a tracer's value is axis 0; collectives over `axis_name` meet along it."""
 
     word: ClassVar[str] = "vmap"
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, axis_name: str = "") -> None:
         super().__init__()
-        self.size = size
+        self.size, self.axis_name = size, axis_name
 
     def shape_of(self, tracer: Tracer) -> tuple[int, ...]:
         return tuple(tracer.value.shape[1:])
@@ -34,6 +34,8 @@ class Batch(Interpreter):
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mapped = tuple(isinstance(a, Tracer) and a.interp is self for a in args)
         values = tuple(a.value if m else a for a, m in zip(args, mapped, strict=True))
+        if op.collective and params["axis_name"] != self.axis_name:
+            return Tracer(self, op(*values, **params))  # it meets others than our members: our axis goes along
         if op.batch is None:
             return Tracer(self, loop_and_stack(op, self.size, mapped, values, params))
         try:

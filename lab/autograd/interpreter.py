@@ -49,6 +49,10 @@ class Interpreter:
         """The value one layer below, for code that needs numbers; raises where they are not known."""
         return tracer.value
 
+    def is_weak(self, tracer: Tracer) -> bool:
+        """Whether it stands for a Python number, whose dtype gives way."""
+        return False
+
     def shape_of(self, tracer: Tracer) -> tuple[int, ...]:
         """Shape as the traced function sees it."""
         return tuple(tracer.value.shape)
@@ -78,6 +82,11 @@ class Tracer(Tensor):
     @property
     def dtype(self) -> Any:
         return self.value.dtype
+
+    @property
+    def weak(self) -> bool:
+        """Whether it stands for a Python number, whose dtype gives way."""
+        return self.interp.is_weak(self)
 
     def __repr__(self) -> str:
         return f"<value inside {self.interp.word}: {self.dtype} {self.shape}>"

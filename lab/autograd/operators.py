@@ -17,7 +17,7 @@ from lab.autograd.interpreter import Tracer
 from lab.autograd.tape import Leaf
 from lab.autograd.tensor import Tensor, _concrete
 from lab.config import STATE
-from lab.errors import GradientError, ShapeError, UnsupportedError
+from lab.errors import ConcretizationError, GradientError, ShapeError, UnsupportedError
 from lab.ops.primitive import PRIMITIVES, Op
 
 for _op in PRIMITIVES.values():
@@ -109,8 +109,17 @@ def _astype(self: Tensor, dtype: Any) -> Any:
 
 def _getitem(self: Tensor, index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
-    plain = tuple(np.asarray(_concrete(p)) if isinstance(p, Tensor) else p for p in parts)
+    plain = tuple(_known(p) if isinstance(p, Tensor) else p for p in parts)
     return ops.getitem.apply(self, index=plain if isinstance(index, tuple) else plain[0])
+
+
+def _known(index: Tensor) -> Any:
+    try:
+        return np.asarray(_concrete(index))
+    except ConcretizationError as why:
+        raise ConcretizationError(
+            why.problem, given=f"an index: {why.given}", hint="use lab.one_hot(index, n=...) @ x instead of x[index]"
+        ) from None
 
 
 def _len(self: Tensor) -> int:

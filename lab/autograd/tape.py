@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from lab.ops.primitive import Op
+from lab.ops.primitive import PRIMITIVES, Op
 from lab.shapes import Spec, folded_axes
 
 next_id: Callable[[], int] = count(1).__next__
@@ -112,7 +112,9 @@ def firm(a: Any, out: Any) -> Any:
 
     In a rule it may meet other numbers only, and what NumPy makes of those would not be weak any more.
     """
-    return np.asarray(a, out.dtype) if type(a) is float or type(a) is int else a
+    if type(a) is float or type(a) is int:
+        return np.asarray(a, out.dtype)
+    return PRIMITIVES["cast"](a, dtype=out.dtype) if getattr(a, "weak", False) else a
 
 
 def record(

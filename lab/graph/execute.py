@@ -25,6 +25,11 @@ def run(graph: Graph, args: Sequence[Any]) -> list[Any]:
     return [read(a) for a in graph.outputs]
 
 
+def _is_plain(a: Any) -> bool:
+    """A number, or a tensor on which nothing would be recorded."""
+    return type(a) is float or type(a) is int or (type(a) is Tensor and (a.node is None or STATE.get().frozen >= 0))
+
+
 def replayer(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
     """A function that replays a graph on arrays, as a flat list of calls prepared once; other inputs go to `run`."""
     n = 1 + max([v.number for v in graph.inputs] + [e.out.number for e in graph.equations], default=-1)
@@ -41,15 +46,11 @@ def replayer(graph: Graph) -> Callable[[Sequence[Any]], list[Any]]:
     starts, ends = [v.number for v in graph.inputs], [place(a) for a in graph.outputs]
 
     def replay(args: Sequence[Any]) -> list[Any]:
-        if (
-            not plain
-            or any(type(a) is not Tensor or (a.node is not None and STATE.get().frozen < 0) for a in args)
-            or bus.operations
-        ):
+        if not plain or not all(map(_is_plain, args)) or bus.operations:
             return run(graph, args)
         slots: list[Any] = [None] * n + literals
         for slot, a in zip(starts, args, strict=True):
-            slots[slot] = a.value
+            slots[slot] = a.value if isinstance(a, Tensor) else a
         try:
             for forward, inputs, params, out in steps:
                 slots[out] = forward(*[slots[i] for i in inputs], **params)

@@ -20,10 +20,15 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A value of a graph: number, shape and dtype."""
+    """A value of a graph: number, shape and dtype.
+
+    Attributes:
+        weak: a Python number, which takes the dtype of what it meets, as in NumPy.
+    """
 
     number: int
     spec: Spec
+    weak: bool = False
 
     def __str__(self) -> str:
         word, n = "", self.number
@@ -41,8 +46,12 @@ class Literal:
 
     def __str__(self) -> str:
         array = np.asarray(self.value)
-        return f"{self.value:g}" if isinstance(self.value, float | int) and not isinstance(self.value, bool) else (
-            str(array.item()) if array.ndim == 0 else f"<{_type(Spec(array.shape, array.dtype))}>")  # fmt: skip
+        if array.ndim:
+            return f"<{_type(Spec(array.shape, array.dtype))}>"
+        if array.dtype.kind != "f":
+            return str(array.item())
+        text = f"{array.item():g}"
+        return text if set(text) & set(".en") else f"{text}.0"  # 2.0 and not 2: an integer is another thing
 
 
 Atom: TypeAlias = Var | Literal
@@ -84,7 +93,7 @@ class Graph:
     captured: tuple[Any, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
-        head = " ".join(f"{v}:{_type(v.spec)}" for v in self.inputs)
+        head = " ".join(f"{v}:{_number(v) if v.weak else _type(v.spec)}" for v in self.inputs)
         body = "".join(f"\n    {e}" for e in self.equations)
         return f"graph({head}) {{ let{body}\n  in ({', '.join(map(str, self.outputs))}) }}"
 
@@ -95,6 +104,10 @@ class Graph:
         self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
     ) -> dict[str, str]:
         return mimebundle(str(self), f"Graph · {len(self.equations)} equations", include, exclude)
+
+
+def _number(weak: Var) -> str:
+    return "float" if weak.spec.dtype.kind == "f" else "int"
 
 
 def _type(spec: Spec) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from lab import tree
 from lab.autograd.interpreter import Interpreter, Tracer, operand
 from lab.autograd.observe import _user_frame
-from lab.autograd.tensor import Tensor, wrap
+from lab.autograd.tensor import Tensor
 from lab.config import STATE, using
-from lab.errors import ConcretizationError
+from lab.errors import ArgumentError, ConcretizationError
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.ops import stop_gradient
 from lab.ops.primitive import Op
 from lab.shapes import Spec
 
@@ -29,10 +30,19 @@ class Trace(Interpreter):
         self.captured: dict[int, tuple[Var, Any]] = {}
         self.n_vars = 0
 
-    def new(self, spec: Spec) -> Tracer:
+    def new(self, spec: Spec, *, weak: bool = False) -> Tracer:
         """A tracer with a fresh variable."""
         self.n_vars += 1
-        return Tracer(self, spec, Var(self.n_vars - 1, spec))
+        return Tracer(self, spec, Var(self.n_vars - 1, spec, weak))
+
+    def argument(self, x: Any, *, weak: bool) -> Tracer:
+        """A tracer for an argument of this kind."""
+        value = x if isinstance(x, Tensor) else operand(_ARGUMENT, x)
+        dtype = np.dtype(value.dtype) if hasattr(value, "dtype") else np.asarray(value).dtype
+        return self.new(Spec(tuple(np.shape(value)), dtype), weak=weak)
+
+    def is_weak(self, tracer: Tracer) -> bool:
+        return bool(tracer.extra.weak)
 
     def concrete(self, tracer: Tracer) -> Any:
         raise ConcretizationError(
@@ -43,8 +53,14 @@ class Trace(Interpreter):
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         inputs = tuple(self._atom(op, a) for a in args)
-        specs = [a.spec if isinstance(a, Var) else _spec_of(a.value) for a in inputs]
-        out = self.new(op.shape(*specs, **params))
+        specs = [_spec_of(a, weak=op.elementwise) for a in inputs]
+        out = self._write(op, inputs, op.shape(*specs, **params), params)
+        # `no_grad` inside the traced function is part of what it means, so it is written down.
+        stopped = STATE.get().frozen >= self.level and any(op.rules) and out.dtype.kind == "f"
+        return self._write(stop_gradient, (out.extra,), out.value, {}) if stopped else out
+
+    def _write(self, op: Op, inputs: tuple[Atom, ...], spec: Spec, params: dict[str, Any]) -> Tracer:
+        out = self.new(spec)
         self.equations.append(Equation(op, inputs, out.extra, dict(params), _here()))
         return out
 
@@ -64,8 +80,16 @@ class Trace(Interpreter):
         return Literal(array)
 
 
-def _spec_of(value: Any) -> Any:
-    return Spec(value.shape, value.dtype) if isinstance(value, np.ndarray) else value
+def is_weak(x: Any) -> bool:
+    """Whether x is a Python number, whose dtype gives way to that of what it meets."""
+    return type(x) is float or type(x) is int
+
+
+def _spec_of(a: Atom, *, weak: bool) -> Any:
+    """What a shape rule is given: a Spec, or for an elementwise op a number for what is one."""
+    if isinstance(a, Var):
+        return a.spec.dtype.type(1).item() if a.weak and weak else a.spec
+    return Spec(a.value.shape, a.value.dtype) if isinstance(a.value, np.ndarray) else a.value
 
 
 def _here() -> str:
@@ -73,15 +97,21 @@ def _here() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
-def trace(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Graph, tree.Structure]:
-    """The graph of a function at arguments of these shapes, and the structure of what it returns."""
-    flat, structure = tree.flatten(list(args))
-    values = [x if isinstance(x, Tensor) else wrap(np.asarray(x)) for x in flat]
+def trace(
+    f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, weak: bool
+) -> tuple[Graph, tree.Structure]:
+    """The graph of a function at arguments of these shapes, and the structure of what it returns.
+
+    Args:
+        weak: whether Python numbers among the arguments keep giving way to other dtypes, or count as arrays.
+    """
+    flat, structure = tree.flatten((tuple(args), dict(kwargs)))
     interp = Trace()
-    tracers = [interp.new(Spec(tuple(v.shape), np.dtype(v.dtype))) for v in values]
+    tracers = [interp.argument(x, weak=weak and is_weak(x)) for x in flat]
     try:
         with using(transforms=STATE.get().transforms + 1):
-            out = f(*tree.unflatten(structure, tracers))
+            positional, named = tree.unflatten(structure, tracers)
+            out = f(*positional, **named)
         outs, out_structure = tree.flatten(out)
         outputs = tuple(interp._atom(_RETURN, o) for o in outs)
     finally:
@@ -91,15 +121,23 @@ def trace(f: Callable[..., Any], args: Sequence[Any]) -> tuple[Graph, tree.Struc
     return Graph(inputs, tuple(interp.equations), outputs, tuple(value for _, value in extra)), out_structure
 
 
-class _Return:
-    name = "the traced function's result"
+class _Place:
+    """Where a value that is no number was met, in place of the op that errors name."""
+
+    elementwise = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
-_RETURN: Any = _Return()
+_RETURN: Any = _Place("the result of a traced function")
+_ARGUMENT: Any = _Place("a traced function")
 
 
 def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
     """A function that, instead of running f, returns its graph for arguments of these shapes and dtypes.
+
+    Tensors that f uses from outside are the last inputs (`Graph.captured`); numbers count as arrays.
 
     Raises:
         ConcretizationError: f asks for the value of a traced variable (if, while, float).
@@ -109,11 +147,13 @@ def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
         >>> print(lab.make_graph(lambda x: lab.tanh(x) * 2.0)(1.0))
         graph(a:f64[]) { let
             b:f64[] = tanh(a)
-            c:f64[] = multiply(b, 2)
+            c:f64[] = multiply(b, 2.0)
           in (c) }
     """
+    if not callable(f):
+        raise ArgumentError("make_graph needs a function", given=repr(f)[:60], hint="lab.make_graph(f)(x), f itself")
 
-    def make(*args: Any) -> Graph:
-        return trace(f, args)[0]
+    def make(*args: Any, **kwargs: Any) -> Graph:
+        return trace(f, args, kwargs, weak=False)[0]
 
     return make

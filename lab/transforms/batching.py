@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from lab import tree
 from lab.autograd.batch import Batch
 from lab.autograd.interpreter import FRAMES, Tracer
-from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ShapeError
 from lab.ops import broadcast_to, transpose
 from lab.shapes import normal_axes
+from lab.transforms.arguments import axes_of, function, returned, taken
 
 
-def vmap(
-    f: Callable[..., Any], in_axes: int | Sequence[int | None] | None = 0, out_axes: int = 0, *, axis_name: str = ""
-) -> Callable[..., Any]:
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_name: str = "") -> Callable[..., Any]:
     """Map a function over an axis of its arguments.
 
     Args:
         f: a function of tensors or containers of them.
-        in_axes: the mapped axis of each argument (of all its leaves), None for an argument that all members share.
-        out_axes: where the mapped axis goes in every output.
+        in_axes: the mapped axis, counted from either end; None for what all members share. One for all arguments, or a
+            tuple with one for each, or with containers of axes for the leaves of an argument. Keyword arguments are
+            mapped over axis 0.
+        out_axes: where the mapped axis goes; one for every output, or a container of them.
         axis_name: lets collectives (`lab.all_reduce`) inside f meet the other members.
 
     Raises:
         ShapeError: mapped axes of different lengths, or an axis that an argument does not have.
-        ArgumentError: nothing is mapped.
+        ArgumentError: nothing is mapped, or axes that do not fit the arguments.
 
     Example:
         >>> import lab
@@ -39,46 +38,57 @@ def vmap(
         >>> lab.vmap(lambda x: x / lab.all_reduce(x, axis_name="i"), axis_name="i")(lab.tensor([1.0, 3.0]))
         tensor([0.25, 0.75])
     """
+    function(f, "vmap")
 
-    def mapped(*args: Any) -> Any:
-        axes = (in_axes,) * len(args) if isinstance(in_axes, int | None) else tuple(in_axes)
-        if len(axes) != len(args):
-            raise ArgumentError("in_axes needs one entry for each argument", given=f"{len(axes)} for {len(args)}")
-        flat, structure = tree.flatten(list(args))
-        leaf_axes = [a for x, a in zip(args, axes, strict=True) for _ in tree.flatten(x)[0]]
-        values = [x if isinstance(x, Tensor) else wrap(np.asarray(x)) for x in flat]
-        sizes = [
-            v.shape[normal_axes(a, v.ndim, op="vmap")[0]]
-            for v, a in zip(values, leaf_axes, strict=True)
-            if a is not None
-        ]
-        if not sizes:
-            raise ArgumentError(
-                "vmap has nothing to map over", given=f"in_axes={in_axes}", hint="give an axis to some argument"
-            )
-        if len(set(sizes)) > 1:
-            raise ShapeError(
-                "vmap needs mapped axes of one length",
-                given=", ".join(map(str, sizes)),
-                hint="use in_axes=None for shared arguments",
-            )
-        interp = Batch(sizes[0])
-        inputs = [
-            x if a is None else Tracer(interp, _front(v, a)) for x, v, a in zip(flat, values, leaf_axes, strict=True)
-        ]
-        state = STATE.get()
-        frames = (*FRAMES.get(), (axis_name, interp)) if axis_name else FRAMES.get()
-        named = (*state.axes, (axis_name, interp.size)) if axis_name else state.axes
-        token = FRAMES.set(frames)
-        try:
-            with using(transforms=state.transforms + 1, axes=named):
-                out = f(*tree.unflatten(structure, inputs))
-        finally:
-            FRAMES.reset(token)
-            interp.alive = False
-        return tree.map_leaves(lambda o: _result(o, interp, out_axes), out)
+    @functools.wraps(f)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        flat, structure = tree.flatten((args, kwargs))
+        values = [taken(x, "vmap") for x in flat]
+        axes = _in_axes(in_axes, args) + [0] * len(tree.flatten(kwargs)[0])
+        interp = Batch(_size(values, axes, in_axes), axis_name)
+        inputs = [x if a is None else Tracer(interp, _front(v, a)) for x, v, a in zip(flat, values, axes, strict=True)]
+        out = _run(interp, f, *tree.unflatten(structure, inputs))
+        outs, out_structure = tree.flatten(out)
+        places = axes_of(out_axes, out, "out_axes", none=False)
+        return tree.unflatten(out_structure, [_result(o, interp, a) for o, a in zip(outs, places, strict=True)])
 
     return mapped
+
+
+def _in_axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
+    axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    if isinstance(axes, tuple) and len(axes) != len(args):
+        raise ArgumentError("in_axes needs one entry for each argument", given=f"{len(axes)} for {len(args)}")
+    return axes_of(axes, args, "in_axes", none=True)
+
+
+def _size(values: list[Any], axes: list[int | None], in_axes: Any) -> int:
+    sizes = [v.shape[normal_axes(a, v.ndim, op="vmap")[0]] for v, a in zip(values, axes, strict=True) if a is not None]
+    if not sizes:
+        raise ArgumentError(
+            "vmap has nothing to map over", given=f"in_axes={in_axes}", hint="give an axis to some argument"
+        )
+    if len(set(sizes)) > 1:
+        raise ShapeError(
+            "vmap needs mapped axes of one length",
+            given=", ".join(map(str, sizes)),
+            hint="use in_axes=None for shared arguments",
+        )
+    return int(sizes[0])
+
+
+def _run(interp: Batch, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    state, name = STATE.get(), interp.axis_name
+    if name and any(name == other for other, _ in FRAMES.get()):
+        raise ArgumentError("an enclosing vmap has this axis name", given=repr(name), hint="choose another name")
+    frames = (*FRAMES.get(), (name, interp)) if name else FRAMES.get()
+    token = FRAMES.set(frames)
+    try:
+        with using(transforms=state.transforms + 1, axes=(*state.axes, (name, interp.size)) if name else state.axes):
+            return f(*args, **kwargs)
+    finally:
+        FRAMES.reset(token)
+        interp.alive = False
 
 
 def _front(value: Any, axis: int) -> Any:
@@ -86,12 +96,11 @@ def _front(value: Any, axis: int) -> Any:
     return value if axis == 0 else transpose(value, axes=(axis, *(i for i in range(value.ndim) if i != axis)))
 
 
-def _result(out: Any, interp: Batch, axis: int) -> Any:
+def _result(out: Any, interp: Batch, axis: int | None) -> Any:
     if isinstance(out, Tracer) and out.interp is interp:
-        value = out.value
+        value = returned(out.value, "vmap")
     else:  # the same for all members
-        same = out if isinstance(out, Tensor) else wrap(np.asarray(out))
+        same = returned(out, "vmap")
         value = broadcast_to(same, shape=(interp.size, *same.shape))
-    value = value if isinstance(value, Tensor) else wrap(value)
     (axis,) = normal_axes(axis, value.ndim, op="vmap")
     return value if axis == 0 else transpose(value, axes=(*range(1, axis + 1), 0, *range(axis + 1, value.ndim)))

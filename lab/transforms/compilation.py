@@ -13,9 +13,9 @@ from lab.autograd.interpreter import Tracer
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
 from lab.graph.execute import replayer, run
-from lab.graph.ir import Graph
-from lab.graph.make import trace
-from lab.transforms.gradients import raised
+from lab.graph.ir import Graph, Var
+from lab.graph.make import is_weak, trace
+from lab.transforms.arguments import function, returned, taken
 
 
 class Cached(NamedTuple):
@@ -29,11 +29,14 @@ class Cached(NamedTuple):
 def jit(f: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, traced into a Graph at its first call for each combination of structure, shapes and dtypes.
 
-    Tensors that f uses from outside become inputs, so that later changes to them are seen. The cache is `f.cache`:
-    key -> Cached; the key also holds what the State fixes (kinks, named axes).
+    Tensors that f uses from outside become inputs, so that later changes to them are seen; NumPy arrays and what f
+    reads by `float()`, `.item()` or as an index are fixed in the graph. Python numbers among the arguments are inputs
+    too, and stay weak: float32 * 2.0 is float32. The cache is `f.cache`: key -> Cached; the key also holds what the
+    State fixes (kinks, named axes).
 
     Raises:
         ConcretizationError: f asks for the value of a traced variable.
+        UnsupportedError: an argument or a result that is not made of numbers.
 
     Example:
         >>> import lab
@@ -41,23 +44,37 @@ def jit(f: Callable[..., Any]) -> Callable[..., Any]:
         >>> f(0.0), f(0.0), len(f.cache)
         (tensor(1.), tensor(1.), 1)
     """
+    function(f, "jit")
     cache: dict[Any, Cached] = {}
 
     @functools.wraps(f)
-    def jitted(*args: Any) -> Any:
-        flat, structure = tree.flatten(list(args))
-        values = [x if isinstance(x, Tensor) else wrap(np.asarray(x)) for x in flat]
+    def jitted(*args: Any, **kwargs: Any) -> Any:
+        flat, structure = tree.flatten((args, kwargs))
+        values = [x if is_weak(x) else taken(x, "jit") for x in flat]
         state = STATE.get()
-        key = structure, tuple((v.shape, v.dtype) for v in values), state.kinks, state.axes
+        kinds = tuple((v.shape, v.dtype) if isinstance(v, Tensor) else type(v) for v in values)
+        key = structure, kinds, state.kinks, state.axes
         found = cache.get(key)
         if found is None:
-            graph, out_structure = trace(f, args)
+            graph, out_structure = trace(f, args, kwargs, weak=True)
             if any(isinstance(c, Tracer) for c in graph.captured):
                 # A value of an enclosing transform is good for this call only: the next would use a dead tracer.
-                return tree.unflatten(out_structure, [raised(o) for o in run(graph, [*values, *graph.captured])])
+                return _rebuilt(graph, out_structure, run(graph, [*values, *graph.captured]))
             found = cache[key] = Cached(graph, replayer(graph), out_structure)
-        outs = found.replay([*values, *found.graph.captured])
-        return tree.unflatten(found.out_structure, [raised(o) for o in outs])
+        return _rebuilt(found.graph, found.out_structure, found.replay([*values, *found.graph.captured]))
 
     jitted.cache = cache  # type: ignore[attr-defined]
     return jitted
+
+
+def _rebuilt(graph: Graph, structure: tree.Structure, outs: list[Any]) -> Any:
+    """The results in their container. One that is an input or a constant of the graph is handed out as a copy."""
+    known = set(graph.inputs)
+    results = []
+    for atom, out in zip(graph.outputs, outs, strict=True):
+        value = returned(out, "jit")
+        passed = not isinstance(atom, Var) or atom in known
+        results.append(
+            wrap(np.array(value.value)) if passed and type(value) is Tensor and value.node is None else value
+        )
+    return tree.unflatten(structure, results)

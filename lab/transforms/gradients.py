@@ -5,6 +5,7 @@ Each opens an interpreter of its own, wraps the inputs, calls the function and r
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,38 +14,12 @@ import numpy as np
 from lab import tree
 from lab.autograd.backward import seed_of
 from lab.autograd.forward import Forward
-from lab.autograd.interpreter import Tracer
+from lab.autograd.interpreter import Interpreter, Tracer
 from lab.autograd.reverse import Reverse
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
-from lab.errors import ArgumentError, GradientError, ShapeError, TransformError
-
-
-def lower(x: Any, *, what: str) -> Any:
-    """A leaf of an argument as a value that a transform can wrap: a Tensor, a Tracer, or a float array made a Tensor.
-
-    Raises:
-        TransformError: not a float.
-    """
-    if isinstance(x, Tensor):
-        value = x
-    else:
-        try:
-            value = wrap(np.asarray(x))
-        except (TypeError, ValueError):
-            raise TransformError(f"{what} needs numbers", given=type(x).__name__) from None
-    if value.dtype.kind != "f":
-        raise TransformError(
-            f"{what} needs float inputs",
-            given=f"{value.dtype} of shape {value.shape}",
-            hint="write 2.0 instead of 2, or choose argnums",
-        )
-    return value
-
-
-def raised(value: Any) -> Any:
-    """A result as the user sees it: arrays become Tensors."""
-    return value if isinstance(value, Tensor) else wrap(np.asarray(value))
+from lab.errors import ArgumentError, GradientError, TracerLeakError
+from lab.transforms.arguments import fitting, floating, function, returned
 
 
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
@@ -58,7 +33,7 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bo
         A function of the same arguments that returns the gradient, of the argument's structure, shapes and dtypes.
 
     Raises:
-        GradientError: f does not return a single number.
+        GradientError: f does not return a single float.
         TransformError: an argument that is no float.
 
     Example:
@@ -70,6 +45,7 @@ def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bo
     """
     with_value = value_and_grad(f, argnums, has_aux=has_aux)
 
+    @functools.wraps(f)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, gradients = with_value(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
@@ -87,13 +63,17 @@ def value_and_grad(
         >>> lab.value_and_grad(lambda x: x * x)(3.0)
         (tensor(9.), tensor(6.))
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    function(f, "grad")
+    numbers = _numbers(argnums)
 
+    @functools.wraps(f)
     def both(*args: Any, **kwargs: Any) -> Any:
         if any(not -len(args) <= n < len(args) for n in numbers):
             raise ArgumentError(
-                "argnums names an argument that was not given", given=f"{argnums} of {len(args)} arguments"
+                "argnums names an argument that was not given", given=f"{argnums} of {len(args)} positional arguments"
             )
+        if len({n % len(args) for n in numbers}) < len(numbers):
+            raise ArgumentError("argnums names an argument twice", given=f"{argnums} of {len(args)} arguments")
 
         def of_chosen(*chosen: Any) -> Any:
             full = list(args)
@@ -101,21 +81,48 @@ def value_and_grad(
                 full[n] = value
             return f(*full, **kwargs)
 
-        out, back, aux = _vjp(of_chosen, [args[n] for n in numbers], has_aux=has_aux, what="grad")
-        if not isinstance(out, Tensor) or out.size != 1:
-            raise GradientError(
-                "grad needs a function that returns one number",
-                given=f"shape {out.shape}" if isinstance(out, Tensor) else type(out).__name__,
-                hint="return a sum or a mean, or use vjp",
-            )
+        out, back, aux = _vjp(of_chosen, [args[n] for n in numbers], has_aux=has_aux, what="grad", of=_single_float)
         gradients = back(seed_of(out, None))
         return (out, aux) if has_aux else out, gradients[0] if isinstance(argnums, int) else gradients
 
     return both
 
 
+def _numbers(argnums: Any) -> tuple[int, ...]:
+    try:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    except TypeError:
+        numbers = (None,)
+    if not all(isinstance(n, int) for n in numbers):
+        raise ArgumentError("argnums is an integer or several", given=repr(argnums)[:60], hint="positions of arguments")
+    return numbers
+
+
+def _single_float(out: Any) -> None:
+    """Refuse what is not one number with a slope."""
+    is_number = isinstance(out, Tensor | np.ndarray | np.generic | float | int)
+    if not is_number or np.size(out) != 1:
+        raise GradientError(
+            "grad needs a function that returns one number",
+            given=f"shape {np.shape(out)}" if is_number else type(out).__name__,
+            hint="return a sum or a mean, or use vjp; has_aux=True for (number, anything)",
+        )
+    if isinstance(out, Tensor) and out.dtype.kind != "f":
+        raise GradientError(
+            "grad needs a function that returns a float",
+            given=str(out.dtype),
+            hint="comparisons and casts have no slope",
+        )
+
+
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
     """The value of f at the primals, and the function that takes a cotangent of it to cotangents of the primals.
+
+    The second may be called again and again; a cotangent has the structure and shapes of the value.
+
+    Raises:
+        TransformError: a primal that is no float.
+        ShapeError: a cotangent of another shape than its value.
 
     Example:
         >>> import lab
@@ -123,64 +130,110 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[
         >>> back(1.0)
         (tensor(3.), tensor(2.))
     """
-    out, back, _ = _vjp(f, primals, has_aux=False, what="vjp")
+    # Copies: `back` may be called long after the caller has changed the arrays.
+    own = tree.map_leaves(lambda x: x.copy() if isinstance(x, np.ndarray) else x, primals)
+    out, back, _ = _vjp(function(f, "vjp"), own, has_aux=False, what="vjp")
+    structure = tree.flatten(out)[1]
 
     def pull(ct: Any) -> tuple[Any, ...]:
-        cotangents = tree.map_leaves(lambda o, c: _fitting(c, o, "cotangent"), out, ct)
-        return tuple(back(cotangents))
+        if tree.flatten(ct)[1] != structure:
+            raise ArgumentError(
+                "cotangents must have the structure of the value", given=f"{tree.paths(ct)} for {tree.paths(out)}"
+            )
+        return tuple(back(tree.map_leaves(lambda o, c: fitting(c, o, "cotangent"), out, ct)))
 
     return out, pull
 
 
 def _vjp(
-    f: Callable[..., Any], primals: Sequence[Any], *, has_aux: bool, what: str
+    f: Callable[..., Any],
+    primals: Sequence[Any],
+    *,
+    has_aux: bool,
+    what: str,
+    of: Callable[[Any], None] = lambda out: None,
 ) -> tuple[Any, Callable[[Any], tuple[Any, ...]], Any]:
-    """(output one level below, function from cotangents to gradients, auxiliary output)."""
+    """(output one level below, function from cotangents to gradients, auxiliary output); `of` checks the output."""
     flat, structure = tree.flatten(list(primals))
-    values = [lower(x, what=what) for x in flat]
+    values = [floating(x, what) for x in flat]
     interp = Reverse()
     leaves = [interp.leaf(v) for v in values]
-    with using(transforms=STATE.get().transforms + 1):
-        result = f(*tree.unflatten(structure, leaves))
-    out, aux = result if has_aux else (result, None)
+    result = _run(interp, f, tree.unflatten(structure, leaves))
+    out, aux = _pair(result) if has_aux else (result, None)
+    of(out)
     outs, out_structure = tree.flatten(out)
-
-    def peel(x: Any) -> Any:
-        return (
-            raised(x.value)
-            if isinstance(x, Tracer) and x.interp is interp
-            else raised(x)
-            if not isinstance(x, Tensor)
-            else x
-        )
+    outer = [v.interp for v in values if isinstance(v, Tracer)]
 
     def back(ct: Any) -> tuple[Any, ...]:
-        interp.alive = True
-        cts = tree.flatten(ct)[0]
+        if any(not enclosing.alive for enclosing in outer):
+            raise TracerLeakError(
+                "a function made inside a transform was called after its end",
+                given=f"the second result of {what}",
+                hint="call it inside, and return what it gives",
+            )
         totals: list[Any] = [None] * len(leaves)
-        for o, c in zip(outs, cts, strict=True):
+        for o, c in zip(outs, tree.flatten(ct)[0], strict=True):
             parts = interp.gradients(o, c if isinstance(c, Tensor) else np.asarray(c), leaves, keep=True)
             totals = [p if t is None else t if p is None else t + p for t, p in zip(totals, parts, strict=True)]
-        interp.alive = False
         grads = [
-            wrap(np.zeros(v.shape, v.dtype)) if t is None else raised(t) for t, v in zip(totals, values, strict=True)
+            wrap(np.zeros(v.shape, v.dtype)) if t is None else returned(t, what)
+            for t, v in zip(totals, values, strict=True)
         ]
         return tuple(tree.unflatten(structure, grads))
 
-    interp.alive = False
-    return tree.unflatten(out_structure, [peel(o) for o in outs]), back, tree.map_leaves(peel, aux)
+    value = tree.unflatten(out_structure, [returned(_peeled(o, interp), what) for o in outs])
+    return value, back, tree.map_leaves(lambda x: _peeled(x, interp), aux)
+
+
+def _run(interp: Interpreter, f: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """Call f on tracers of an interpreter, which ends with the call, however it ends."""
+    try:
+        with using(transforms=STATE.get().transforms + 1):
+            return f(*args)
+    finally:
+        interp.alive = False
+
+
+def _pair(result: Any) -> tuple[Any, Any]:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise GradientError(
+            "has_aux needs a function that returns a pair", given=type(result).__name__, hint="return loss, anything"
+        )
+    return result
+
+
+def _peeled(x: Any, interp: Interpreter) -> Any:
+    """A value of this level as the one below; anything else as it is."""
+    return returned(x.value, "grad") if isinstance(x, Tracer) and x.interp is interp else x
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """The value of f at the primals, and its derivative along the tangents.
+
+    Args:
+        f: takes tensors or containers of them; returns a tensor or a container.
+        primals: a tuple with the arguments of f.
+        tangents: a direction for each, of the same structure and shapes.
+
+    Raises:
+        TransformError: a primal that is no float.
+        ArgumentError: tangents of another structure.
+        ShapeError: a tangent of another shape than its primal.
 
     Example:
         >>> import lab
         >>> lab.jvp(lambda x: x * x, (3.0,), (1.0,))
         (tensor(9.), tensor(6.))
     """
+    function(f, "jvp")
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
+        raise ArgumentError(
+            "jvp needs tuples of primals and of tangents",
+            given=f"{type(primals).__name__} and {type(tangents).__name__}",
+            hint="lab.jvp(f, (x,), (direction,))",
+        )
     flat, structure = tree.flatten(list(primals))
-    values = [lower(x, what="jvp") for x in flat]
+    values = [floating(x, "jvp") for x in flat]
     directions, tangent_structure = tree.flatten(list(tangents))
     if tangent_structure != structure:
         raise ArgumentError(
@@ -188,30 +241,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
             given=f"{tree.paths(list(tangents))} for {tree.paths(list(primals))}",
         )
     interp = Forward()
-    tracers = [Tracer(interp, v, _fitting(t, v, "tangent")) for v, t in zip(values, directions, strict=True)]
-    with using(transforms=STATE.get().transforms + 1):
-        out = f(*tree.unflatten(structure, tracers))
-    interp.alive = False
-
-    def value(x: Any) -> Any:
-        return (
-            raised(x.value)
-            if isinstance(x, Tracer) and x.interp is interp
-            else raised(x)
-            if not isinstance(x, Tensor)
-            else x
-        )
+    tracers = [Tracer(interp, v, fitting(t, v, "tangent")) for v, t in zip(values, directions, strict=True)]
+    out = _run(interp, f, tree.unflatten(structure, tracers))
 
     def tangent(x: Any) -> Any:
         if isinstance(x, Tracer) and x.interp is interp:
-            return raised(x.extra)
-        return wrap(np.zeros(x.shape, x.dtype)) if isinstance(x, Tensor) else wrap(np.zeros(np.shape(x)))
+            return returned(x.extra, "jvp")
+        constant = returned(x, "jvp")
+        return wrap(np.zeros(constant.shape, constant.dtype))
 
-    return tree.map_leaves(value, out), tree.map_leaves(tangent, out)
-
-
-def _fitting(given: Any, primal: Any, what: str) -> Any:
-    value = given if isinstance(given, Tensor) else wrap(np.array(given, dtype=primal.dtype))
-    if value.shape != primal.shape:
-        raise ShapeError(f"a {what} has the shape of its value", given=f"{value.shape} for {primal.shape}")
-    return value
+    return tree.map_leaves(lambda x: returned(_peeled(x, interp), "jvp"), out), tree.map_leaves(tangent, out)

@@ -1,0 +1,34 @@
+"""Errors: three lines, one tree, catchable as what Python has for it, and able to travel."""
+
+import inspect
+import pickle
+
+import pytest
+
+from lab import errors
+from lab.errors import LabError
+
+KINDS = [e for _, e in inspect.getmembers(errors, inspect.isclass) if issubclass(e, LabError)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_error_is_three_lines_and_survives_a_pickle(kind):
+    made = kind("the problem", given=(3, 4), hint="what to try")
+    assert str(made) == "the problem\ngiven: (3, 4)\nhint:  what to try"
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is kind
+    assert (again.problem, again.given, again.hint) == (made.problem, made.given, made.hint)
+    assert str(kind("the problem")) == "the problem"
+    assert kind.__doc__
+
+
+def test_python_code_can_catch_them_by_pythons_classes():
+    assert issubclass(errors.ShapeError, ValueError)
+    assert issubclass(errors.DTypeError, TypeError)
+    assert issubclass(errors.GradientError, RuntimeError)
+    assert issubclass(errors.ExerciseError, AssertionError)
+
+
+def test_a_given_of_nothing_takes_no_line_and_zero_is_something():
+    assert str(LabError("p", hint="h")) == "p\nhint:  h"
+    assert str(LabError("p", given=0)) == "p\ngiven: 0"

@@ -1,0 +1,244 @@
+"""jit: what it caches and by which key, what becomes an input, and that replaying is the same as running."""
+
+import numpy as np
+import pytest
+
+import lab
+from lab.errors import ArgumentError, LabError
+from lab.events import OpRecorded
+from tests.numerics import close
+
+
+def counted(f):
+    """f and the number of times that its Python code ran."""
+    runs = []
+
+    def g(*args, **kwargs):
+        runs.append(1)
+        return f(*args, **kwargs)
+
+    return g, runs
+
+
+def test_the_code_runs_once_for_each_structure_shape_and_dtype():
+    f, runs = counted(lambda x: x * 2.0)
+    g = lab.jit(f)
+    for x in (1.0, 2.0, np.float64(3.0), np.array(4.0), lab.tensor(5.0)):
+        close(g(x), 2.0 * float(x))
+    assert len(runs) == len(g.cache) == 2  # a Python number is another kind than an array
+    g(np.ones(2))
+    g(np.float32(1.0))
+    g(np.ones(2))
+    assert len(runs) == len(g.cache) == 4
+
+
+def test_python_numbers_are_arguments_and_not_constants():
+    f, runs = counted(lambda x, n: x * n)
+    g = lab.jit(f)
+    close(g(1.0, 2.0), 2.0)
+    close(g(1.0, 3.0), 3.0)
+    assert len(runs) == 1
+
+
+def test_what_is_captured_becomes_an_input():
+    w = lab.tensor([1.0, 2.0])
+    f, runs = counted(lambda x: (x * w).sum())
+    g = lab.jit(f)
+    close(g(np.ones(2)), 3.0)
+    w[0] = 5.0
+    close(g(np.ones(2)), 7.0)
+    assert len(runs) == 1
+    leaf = lab.tensor([1.0, 2.0], requires_grad=True)
+    h = lab.jit(lambda x: (x * leaf * leaf).sum())
+    h(np.ones(2)).backward()
+    close(leaf.grad, [2.0, 4.0])
+    with lab.no_grad():
+        leaf += 1.0
+    leaf.zero_grad()
+    h(np.ones(2)).backward()
+    close(leaf.grad, [4.0, 6.0])
+    close(h(np.ones(2)), 13.0)
+
+
+def test_an_array_that_is_captured_is_a_constant_copied_into_the_graph():
+    c = np.array([1.0, 2.0])
+    g = lab.jit(lambda x: (x * c).sum())
+    close(g(np.ones(2)), 3.0)
+    c[0] = 100.0
+    close(g(np.ones(2)), 3.0)
+
+
+def test_a_captured_value_of_an_enclosing_transform_is_not_cached():
+    @lab.jit
+    def g(y):
+        return y * holder[0]
+
+    holder = [None]
+
+    def f(x):
+        holder[0] = x
+        return g(2.0) * x
+
+    for x in (3.0, 5.0, 7.0):
+        close(lab.grad(f)(x), 4.0 * x)
+        close(lab.jvp(f, (x,), (1.0,))[1], 4.0 * x)
+    close(lab.vmap(f)(np.array([1.0, 2.0])), [2.0, 8.0])
+    close(lab.jit(f)(3.0), 18.0)
+    assert len(g.cache) == 0
+    holder[0] = lab.tensor(10.0)
+    close(g(2.0), 20.0)
+    assert len(g.cache) == 1
+
+
+def test_jit_inside_other_transforms_and_the_other_way_round():
+    f = lab.jit(lambda x: lab.sin(x) * x)
+    close(lab.grad(f)(1.0), np.cos(1.0) + np.sin(1.0))
+    close(lab.grad(lab.grad(f))(1.0), 2 * np.cos(1.0) - np.sin(1.0))
+    close(lab.vmap(lab.grad(f))(np.ones(2)), [np.cos(1.0) + np.sin(1.0)] * 2)
+    close(lab.jit(lab.jit(f))(1.0), np.sin(1.0))
+    close(lab.jit(lambda x: lab.grad(f)(x) + f(x))(1.0), np.cos(1.0) + 2 * np.sin(1.0))
+
+
+def test_jit_under_no_grad_and_outside_of_it_share_a_graph_and_track_as_asked():
+    f, runs = counted(lambda x: x * x)
+    g = lab.jit(f)
+    x = lab.tensor(3.0, requires_grad=True)
+    with lab.no_grad():
+        assert g(x).requires_grad is False
+    y = g(x)
+    assert y.requires_grad
+    y.backward()
+    close(x.grad, 6.0)
+    with lab.no_grad():
+        close(g(x), 9.0)
+    assert len(runs) == 1
+
+
+def test_no_grad_inside_a_jitted_function_stops_gradients():
+    def f(x):
+        with lab.no_grad():
+            c = x * x
+        return c * x
+
+    close(lab.grad(lab.jit(f))(3.0), 9.0)
+    x = lab.tensor(3.0, requires_grad=True)
+    lab.jit(f)(x).backward()
+    close(x.grad, 9.0)
+    close(lab.jit(lab.grad(f))(3.0), 9.0)
+
+
+def test_keywords_are_arguments():
+    f, runs = counted(lambda x, *, scale, shift=None: x * scale)
+    g = lab.jit(f)
+    close(g(2.0, scale=3.0), 6.0)
+    close(g(2.0, scale=4.0), 8.0)
+    close(g(2.0, scale=4.0, shift=1.0), 8.0)
+    assert len(runs) == 2
+    close(lab.grad(lambda x: g(x, scale=3.0))(2.0), 3.0)
+
+
+def test_the_settings_and_the_named_axes_are_part_of_the_key():
+    f, runs = counted(lambda x: lab.relu(x))
+    g = lab.jit(lab.grad(f))
+    found = []
+    for kinks in ("zero", "half", "one", "zero"):
+        with lab.settings(kinks=kinks):
+            found.append(g(0.0).item())
+    assert found == [0.0, 0.5, 1.0, 0.0]
+    assert len(runs) == 3
+    h = lab.jit(lambda x: x * lab.all_reduce(1.0, axis_name="i"))
+    close(lab.vmap(h, axis_name="i")(np.ones(2)), [2.0, 2.0])
+    close(lab.vmap(h, axis_name="i")(np.ones(3)), [3.0, 3.0, 3.0])
+
+
+def test_errors_of_a_replay_are_those_of_the_ops():
+    g = lab.jit(lambda x, n: x**n)
+    g(np.array([2]), np.array([2]))
+    with pytest.raises(ArgumentError, match="power cannot take these operands"):
+        g(np.array([2]), np.array([-2]))
+
+
+def test_a_failing_trace_is_not_cached():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        if len(calls) == 1:
+            raise ZeroDivisionError
+        return x
+
+    g = lab.jit(f)
+    with pytest.raises(ZeroDivisionError):
+        g(1.0)
+    close(g(1.0), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: lab.jit(lambda x: "text")(1.0), "the result of a traced function cannot take this argument"),
+        (lambda: lab.jit(lambda x: x)("text"), "jit takes numbers only"),
+        (lambda: lab.jit(lambda x: x)(object()), "jit takes numbers only"),
+        (lambda: lab.jit(lambda x: x)([[1.0], [1.0, "a"]]), "jit takes numbers only"),
+        (lambda: lab.make_graph(lambda x: x)("text"), "a traced function cannot take this argument"),
+    ],
+)
+def test_misuse_is_explained(call, problem):
+    with pytest.raises(LabError) as caught:
+        call()
+    assert caught.value.problem.startswith(problem)
+    assert caught.value.given
+
+
+def test_a_python_number_among_the_arguments_stays_weak():
+    x = np.ones(2, "float32")
+    g = lab.jit(lambda x, n: x * n + n)
+    assert g(x, 2.0).dtype == g(x, 2).dtype == np.float32
+    close(g(x, 3.0), [6.0, 6.0])
+    assert g(x, np.float64(2.0)).dtype == np.float64
+    assert len(g.cache) == 3
+    h = lab.jit(lambda x, n, k: x * n + k)
+    h(x, 2.0, 3)
+    assert str(next(iter(h.cache.values())).graph).startswith("graph(a:f32[2] b:float c:int)")
+    powers = lab.jit(lambda x, n: lab.grad(lambda x: (x**n).sum())(x))
+    assert powers(x, 3.0).dtype == np.float32
+    close(powers(2 * x, 3.0), [12.0, 12.0])
+    close(powers(2 * x, 2.0), [4.0, 4.0])
+    assert lab.jit(lambda x, n: lab.jvp(lambda x: x**n, (x,), (x,))[1])(x, 3.0).dtype == np.float32
+    assert lab.grad(lambda x: g(x, 2.0).sum())(x).dtype == np.float32
+    assert lab.vmap(lambda x: g(x, 2.0))(x).dtype == np.float32
+
+
+def test_the_results_of_two_calls_share_no_memory():
+    g = lab.jit(lambda x: (x * 1.0, lab.tensor(2.0) * 1.0, 3.0, np.ones(2)))
+    a, b = g(np.ones(2)), g(np.ones(2))
+    for x, y in zip(a, b, strict=True):
+        assert not np.shares_memory(x.value, y.value)
+        x.assign(0.0)
+    close(g(np.ones(2))[3], [1.0, 1.0])
+    close(g(np.ones(2))[2], 3.0)
+
+
+def test_a_replay_tells_listeners_what_running_tells_them():
+    f = lambda x: lab.exp(x) * x + 1.0  # noqa: E731
+    x = lab.tensor(2.0, requires_grad=True)
+    heard = []
+    for g in (f, lab.jit(f)):
+        g(x)
+        with lab.record(kinds=[OpRecorded], sources=False) as rec:
+            g(x)
+        heard.append([e.op for e in rec])
+    assert heard[0] == heard[1] == ["exp", "multiply", "add"]
+
+
+def test_a_jitted_function_keeps_its_name_and_shows_its_graphs():
+    @lab.jit
+    def my_function(x):
+        """My words."""
+        return lab.tanh(x)
+
+    assert my_function.__name__ == "my_function"
+    assert my_function.__doc__ == "My words."
+    my_function(1.0)
+    (entry,) = my_function.cache.values()
+    assert "tanh" in str(entry.graph)
