@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 from lab.errors import ArgumentError, LabError
+from lab.files import replacing
 
 DEFAULT_FOLDER = "autodiff-lab-lessons"
 MANIFEST = ".autodiff-lab.json"
@@ -118,15 +119,8 @@ def _read_manifest(path: Path) -> dict[str, str]:
 
 def _write(path: Path, content: bytes) -> None:
     """Atomic: a full disk or a kill leaves the old file, never half a new one."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        temporary = Path(file.name)
-    try:
-        temporary.write_bytes(content)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        file.write(content)
 
 
 def serve(folder: Path, *, port: int = 8888, browser: bool = True) -> int:

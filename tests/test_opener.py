@@ -77,10 +77,10 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
     opener.copy_lessons({"00.ipynb": b"one"}, tmp_path)
     before = sorted(tmp_path.iterdir())
 
-    def full(path, content):
-        raise OSError(28, "No space left on device", str(path))
+    def full(handle):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         opener.copy_lessons({"00.ipynb": b"two"}, tmp_path)
     assert (tmp_path / "00.ipynb").read_bytes() == b"one"

@@ -6,12 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from widgets.board import Dashboard as Dashboard
+    from widgets.board import dashboard as dashboard
     from widgets.cards import Lesson as Lesson
     from widgets.cards import Lines as Lines
     from widgets.chart import Chart as Chart
     from widgets.controls import RunControls as RunControls
-    from widgets.board import Dashboard as Dashboard
-    from widgets.board import dashboard as dashboard
     from widgets.player import Player as Player
     from widgets.plots import tangent as tangent
     from widgets.scene import Edge as Edge

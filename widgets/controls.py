@@ -10,7 +10,7 @@ import contextvars
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -21,8 +21,8 @@ log = logging.getLogger("widgets.controls")
 
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
-    "running": "▶ running", "paused": "⏸ paused", "stopping": "◼ stopping", "finished": "✓ finished",
-    "stopped": "◼ stopped", "failed": "✗ failed",
+    "running": "▶ running", "paused": "‖ paused", "stopping": "■ stopping", "finished": "✓ finished",
+    "stopped": "■ stopped", "failed": "✗ failed",
 }  # fmt: skip
 
 
@@ -49,10 +49,11 @@ class RunControls:
 
     Args:
         run: what `lab.fit` returned.
+        hyperparameters: which of `run.hyperparameters` get a slider.
     """
 
-    def __init__(self, run: Any) -> None:
-        self.run = run
+    def __init__(self, run: Any, *, hyperparameters: Sequence[str] = ("learning_rate",)) -> None:
+        self.run, self.hyperparameters = run, tuple(hyperparameters)
         self._widget: Any = None
         self._parts: dict[str, Any] = {}
         self._sliders: dict[str, Any] = {}
@@ -92,8 +93,8 @@ class RunControls:
             "Back to sound state", "undo", "Go back to the last parameters without nan, and hold there", self._rewind
         )
         back.layout.display = "none"
-        for name, value in self.run.hyperparameters.items():
-            self._sliders[name] = self._slider(name, value)
+        has = self.run.hyperparameters
+        self._sliders |= {name: self._slider(name, has[name]) for name in self.hyperparameters if name in has}
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
         self.refresh()
         return ipw.VBox([

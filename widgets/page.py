@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import tempfile
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from html import escape
 from pathlib import Path
 
 from lab.errors import ViewError
+from lab.files import replacing
 from widgets import theme
 from widgets.library import bundle, plotly_gz, style
 from widgets.patch import Json, diff
@@ -47,27 +46,16 @@ def write_page(path: str | Path, frames: Sequence[Frame], title: str, descriptio
         ViewError: no frames, or frames with different numbers or kinds of pictures.
 
     Example:
+        >>> import tempfile
         >>> from widgets.scene import Node, Scene
         >>> frame = Frame("start", (Scene((Node("a", 0, 0, 64, 36, "x"),)),), "one node")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_page(Path(folder) / "page.html", [frame], "One node").name
         'page.html'
     """
-    target = Path(path)
-    content = page(frames, title, description).encode("utf-8")
-    handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".part", dir=target.parent)
-    part = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.chmod(0o644)
-        part.replace(target)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return target
+    with replacing(path) as file:
+        file.write(page(frames, title, description).encode("utf-8"))
+    return Path(path)
 
 
 def page(frames: Sequence[Frame], title: str, description: str = "") -> str:

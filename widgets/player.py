@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lab.errors import ViewError
+from lab.files import replacing
 from widgets.fold import Positions, merged
 from widgets.showing import close, display_twice
 from widgets.transport import Transport, pace
@@ -286,10 +287,18 @@ class Player:
         ]
 
     def export(self, path: str | Path) -> Path:
-        """Write a page that plays these views from disk, without kernel or network."""
+        """Write these views to a file that needs neither kernel nor network.
+
+        A name that ends in .svg gives a picture that moves by itself (of the first view), any other a page that plays.
+        """
+        from widgets.moving import moving_svg
         from widgets.page import write_page
 
-        write_page(Path(path), self.frames(), ", ".join(v.title for v in self.views))
+        if Path(path).suffix == ".svg":
+            with replacing(path) as file:
+                file.write(moving_svg(self.frames()).encode())
+        else:
+            write_page(Path(path), self.frames(), ", ".join(v.title for v in self.views))
         return Path(path)
 
     def __repr__(self) -> str:

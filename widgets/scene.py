@@ -74,7 +74,7 @@ class Scene:
         legend: (mark, meaning) pairs, mark one of the node or edge states or kinds.
         selected: id of the selected node, or "".
         palette: what `Node.tone` means: "sequential" (0..1, Cividis) or "diverging" (-1..1, blue to orange).
-        extent: width and height from (0, 0) of what will be shown in the end, so that a growing picture keeps its scale.
+        extent: width and height from (0, 0) of what is shown in the end, so that a growing picture keeps its scale.
     """
 
     nodes: tuple[Node, ...] = ()

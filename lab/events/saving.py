@@ -17,14 +17,10 @@ differences need fewer bytes is stored as these: {"n", "first", "npy": true}.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import secrets
-import stat
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -35,6 +31,7 @@ from lab.events.event import fields_of
 from lab.events.members import FIRST, Writer
 from lab.events.schema import FORMAT, SCHEMA, TYPES, Head
 from lab.events.store import Store
+from lab.files import replacing
 
 _CHUNK, MAX_CHUNK = 1024, 65_536  # events: they double, so that a short recording loses little when its file is cut
 
@@ -45,16 +42,9 @@ def save(path: str | os.PathLike[str], store: Store, head: Head) -> None:
     Raises:
         RecordingError: the disk is full, the folder missing, not writable ...; the old file is as it was.
     """
-    beside = None
     try:
-        target = Path(os.path.realpath(path))  # through a link: the link stays
-        beside = target.with_name(f".{secrets.token_hex(8)}.part")
-        with _created(beside, like=target) as file:
+        with replacing(path) as file:
             write(file, store, head)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-        _sync_folder(target.parent)
     except (OSError, ValueError) as why:
         if isinstance(why, RecordingError):
             raise
@@ -63,27 +53,6 @@ def save(path: str | os.PathLike[str], store: Store, head: Head) -> None:
             given=f"{shown(path)}: {getattr(why, 'strerror', None) or why}",
             hint="a file that was there before is unchanged; save to another place, or make room and save again",
         ) from why
-    finally:
-        if beside is not None:
-            with contextlib.suppress(OSError):  # it is gone when all went well
-                beside.unlink()
-
-
-@contextlib.contextmanager
-def _created(path: Path, like: Path) -> Iterator[BinaryIO]:
-    with path.open("xb") as file:
-        if like.exists():
-            path.chmod(stat.S_IMODE(like.stat().st_mode))
-        yield file
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write(file: BinaryIO, store: Store, head: Head) -> None:

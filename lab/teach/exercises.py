@@ -69,10 +69,15 @@ def train_on_a_bowl(
     loop: Callable[..., object], start: tuple[float, ...], learning_rate: float, n_steps: int
 ) -> object:
     """Let a training loop descend the bowl sum(w * w) from `start`; where it arrives."""
-    import lab
+    from lab.autograd import Tensor, tensor
+    from lab.optim import SGD
 
-    w = lab.tensor(np.array(start), requires_grad=True)
-    loop(lambda: lab.sum(w * w), lab.optim.SGD([w], learning_rate=learning_rate), n_steps)
+    w = tensor(np.array(start), requires_grad=True)
+
+    def loss() -> Tensor:
+        return (w * w).sum()
+
+    loop(loss, SGD([w], learning_rate=learning_rate), n_steps)
     return w.numpy().copy()
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
-import tempfile
 from pathlib import Path
 from typing import Any, TypedDict
 
 from lab.errors import DataError
+from lab.files import replacing
 
 VERSION = 1
 MAX_BYTES = 2_000_000
@@ -117,16 +116,8 @@ class Progress:
 def write(path: Path, chapters: dict[str, Chapter]) -> None:
     """Write all lessons, atomically."""
     data = {"format": "autodiff-lab progress", "version": VERSION, "lessons": chapters}
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, allow_nan=False)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        file.write(json.dumps(data, indent=1, allow_nan=False).encode())
 
 
 def read(path: Path) -> dict[str, Chapter]:

@@ -53,6 +53,7 @@ def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open
     nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
     assert nodes.count() == 3
     assert lab.page.locator("[data-lab-twin] svg").first.is_hidden()
+    lab.theme("JupyterLab Light")
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "graph-1.png")
     for stop in range(2, 8):
         button(lab, "Step").click()
@@ -95,6 +96,7 @@ def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Op
     button(lab, "Step").click()
     lab.until("print(run.progress[0])", str(step + 1))
     lab.until("print(board.loss.position == len(run.recording))", "True")
+    lab.theme("JupyterLab Light")
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "training.png")
     lab.theme("JupyterLab Dark")
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "training-dark.png")

@@ -60,7 +60,7 @@ def op(node: int, name: str, parents: tuple[int, ...], value: object, constants:
 def rule(node: int, name: str, gradient: object, sent: dict[int, tuple[int, object]], n: int) -> list[Event]:
     targets = tuple(sent[i][0] if i in sent else -1 for i in range(n))
     contributions = [seen(t, "contribution", v, node, i) for i, (t, v) in sent.items()]
-    return [seen(node, "gradient", gradient), *contributions, RuleApplied(node, name, targets, 0)]
+    return [seen(node, "gradient", gradient), RuleApplied(node, name, targets, 0), *contributions]
 
 
 def stored(node: int, gradient: object, accumulated: bool = False) -> list[Event]:

@@ -8,8 +8,8 @@ import pytest
 
 from lab.errors import RunError
 from tests.widgets.golden import falling, training
-from widgets.controls import RunControls, free_of_blocked_cell
 from widgets.board import Dashboard, dashboard
+from widgets.controls import RunControls, free_of_blocked_cell
 
 
 class FakeRun:
@@ -93,6 +93,16 @@ def test_the_slider_sets_the_learning_rate_once(run, controls):
     assert run.calls == [("learning_rate", pytest.approx(0.1))]
     controls.refresh()
     assert len(run.calls) == 1
+
+
+def test_only_the_hyperparameters_asked_for_get_a_slider(run):
+    run.hyperparameters |= {"beta1": 0.9, "weight_decay": 0.0}
+    few, more = RunControls(run), RunControls(run, hyperparameters=("learning_rate", "weight_decay", "unknown"))
+    assert few.widget is not more.widget
+    assert list(few._sliders) == ["learning_rate"]
+    assert list(more._sliders) == ["learning_rate", "weight_decay"]
+    few.dispose()
+    more.dispose()
 
 
 def test_a_learning_rate_set_by_code_moves_the_slider_and_nothing_else(run, controls):

@@ -274,6 +274,16 @@ def test_the_inspector_shows_small_arrays_whole_and_large_ones_by_statistics():
     assert "0.0 to 99.0, mean 49.5" in inspected(state, "2", rec)
 
 
+def test_the_inspector_says_that_a_broadcast_operand_gets_a_sum():
+    b = lab.tensor(np.zeros(3), requires_grad=True, name="b")
+    with lab.record(detail="value") as rec:
+        out = np.ones((4, 3)) + b
+        out.sum().backward()
+    html = inspected(GraphView(rec).state_at(len(rec)), str(out.node.id), rec)
+    assert "summed over the axes that were broadcast" in html
+    assert "<td style='padding:0 6px;text-align:right'>4.0</td>" in html
+
+
 def test_names_of_learners_are_escaped_and_clipped():
     name = "</script><b>" + "x" * 10_000
     rec = recorded([*leaf(1, name, 1.0), *op(2, "exp", (1,), 2.0)])

@@ -35,7 +35,13 @@ def test_each_split_has_its_marks_and_accuracy_its_own_axis():
     traces = lines(LossView(training(falling(60))))
     assert traces["test loss"].x.tolist() == [10, 20, 30, 40, 50, 60]
     assert traces["test accuracy"].yaxis == "y2"
-    assert traces["test loss"].marker.symbol == "circle"
+    assert (traces["test loss"].marker.symbol, traces["test loss"].mode) == ("circle", "lines+markers")
+
+
+def test_many_evaluations_are_a_line_of_few_points():
+    traces = lines(LossView(training(falling(9_000), every=1)))
+    assert traces["test loss"].mode == "lines"
+    assert len(traces["test loss"].x) <= 2 * POINTS
 
 
 def test_nan_and_infinity_are_gaps_with_a_mark_and_a_name():

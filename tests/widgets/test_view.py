@@ -277,15 +277,3 @@ def test_disposing_leaves_no_widget_behind():
         view.dispose()
     kept = [_instances[k] for k in set(_instances) - before]
     assert [w for w in kept if type(w).__name__ != "Library"] == []
-
-
-def test_every_public_name_is_what_it_says_in_whatever_order_it_is_asked_for():
-    import importlib
-
-    import widgets
-
-    for name, home in widgets._HOME.items():
-        importlib.import_module(f"widgets.{home}")
-        assert getattr(widgets, name) is getattr(importlib.import_module(f"widgets.{home}"), name)
-        assert getattr(widgets, name).__module__.startswith("widgets.")
-    assert set(widgets._HOME) <= set(dir(widgets))

@@ -89,7 +89,10 @@ def _rules(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:
         if entry.parents[i] < 0 or (i < len(targets) and targets[i] < 0):
             made.append(_row(f"to {operand}", "<i>nothing: no gradient wanted</i>"))
             continue
-        sent = _array(tape.contributions.get((entry.node, i)))
+        seen = tape.contributions.get((entry.node, i))
+        sent = _array(seen)
+        if seen is not None and seen.shape != entry.shape and getattr(wording.record(entry.op), "elementwise", False):
+            sent = f"<i>summed over the axes that were broadcast</i> {sent}"
         result = f" = {_code(numbers)}" if numbers else f": {sent}" if sent else " <i>(not run yet)</i>"
         made.append(_row(f"to {operand}", (_code(rule) if rule else "") + result))
     return made

@@ -96,7 +96,10 @@ class LossView(View[Curve]):
         steps = stretch.columns(StepFinished)
         if len(steps["step"]):
             state = state.extended(steps["step"], steps["loss"])
-        for event in stretch.of((Evaluated, RunFinished)):
+        rows = stretch.columns(Evaluated)
+        tests = map(Test, *(list(rows[name]) for name in ("step", "split", "loss", "accuracy")))
+        state = replace(state, tests=(*state.tests, *tests)) if len(rows["step"]) else state
+        for event in stretch.of((RunFinished,)):
             state = self.fold(state, event)
         return state
 
@@ -158,12 +161,13 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
     import plotly.graph_objects as go
 
     rows = [t for t in state.tests if t.split == split]
-    y = [t.loss if what == "loss" else t.accuracy for t in rows]
+    y = np.array([t.loss if what == "loss" else t.accuracy for t in rows])
+    kept = decimated(y)
     return go.Scatter(
-        x=np.array([t.step for t in rows], np.int32),
-        y=np.array([v if math.isfinite(v) else np.nan for v in y], np.float32),
+        x=np.array([t.step for t in rows], np.int32)[kept],
+        y=np.where(np.isfinite(y[kept]), y[kept], np.nan).astype(np.float32),
         name=f"{split} {what}",
-        mode="lines+markers",
+        mode="lines" if len(kept) > FEW else "lines+markers",
         xaxis="x" if what == "loss" else "x2",
         yaxis="y" if what == "loss" else "y2",
         line={"dash": theme.DASHES[(k + 1) % len(theme.DASHES)], "width": 1.5},
@@ -215,6 +219,6 @@ def _caption(state: Curve) -> str:
     if not len(state.step):
         return "Loss of a training run: nothing was measured yet."
     trouble = " ".join(_trouble(state))
-    name = f" {state.name}" if state.name else ""
-    point = "thin: loss of each batch; thick: its moving mean; marks: whole splits."
-    return f"From run{name}: {point}{' ' if trouble else ''}{trouble}"
+    name = f" {state.name!r}" if state.name else ""
+    point = "thin: loss of each batch; thick: its moving mean; dashed: whole splits."
+    return f"From the run{name}: {point}{' ' if trouble else ''}{trouble}"

@@ -1,0 +1,48 @@
+"""Writing a file whole or not at all: beside it first, flushed to disk, then renamed into its place."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """An open file that becomes `path` when the block ends well; when it raises, `path` is as it was.
+
+    A link stays a link, and permissions of a file that was there stay too.
+
+    Raises:
+        OSError: the folder is missing or read-only, the disk is full; nothing is left beside.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replacing(Path(folder) / "answer") as file: _ = file.write(b"42")
+        ...     [p.name for p in Path(folder).iterdir()]
+        ['answer']
+    """
+    target = Path(os.path.realpath(path))
+    beside = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with beside.open("xb") as file:
+            if target.exists():
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    finally:
+        with contextlib.suppress(OSError):  # it is gone when all went well
+            beside.unlink()
+    if os.name == "posix":  # the new name is on disk only when the folder is
+        handle = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
