@@ -17,7 +17,12 @@ Axis = int | Sequence[int] | None
 
 
 class Spec(NamedTuple):
-    """Shape and dtype of an array that need not exist: what shape rules compute with and what some rules save."""
+    """Shape and dtype of an array that need not exist: what shape rules compute with and what some rules save.
+
+    Example:
+        >>> Spec((2, 3), np.dtype("float32")).size
+        6
+    """
 
     shape: Shape
     dtype: np.dtype[np.generic]
@@ -94,7 +99,12 @@ def reduced(shape: Shape, axis: Axis, keepdims: bool, *, op: str = "reduction") 
 
 
 def kept(shape: Shape, axis: Axis) -> Shape:
-    """The shape of a reduction's result with its reduced axes put back as 1."""
+    """The shape of a reduction's result with its reduced axes put back as 1.
+
+    Example:
+        >>> kept((2, 3, 4), (0, -1))
+        (1, 3, 1)
+    """
     return reduced(shape, axis, True)
 
 

@@ -17,13 +17,12 @@ from lab.autograd.tensor import Tensor
 from lab.errors import TracerLeakError, UnsupportedError
 from lab.ops.primitive import Op
 
-_levels = count(1)
-_newest = 0
+_levels = count(1)  # one counter for all threads: drawing from it is atomic
 
 
 def newest_level() -> int:
-    """The level of the youngest transform that was ever started."""
-    return _newest
+    """A level above every transform that was started so far, and below every later one."""
+    return next(_levels)
 
 
 class Interpreter:
@@ -37,8 +36,7 @@ class Interpreter:
     word: ClassVar[str] = "transform"
 
     def __init__(self) -> None:
-        global _newest  # noqa: PLW0603 - one counter for the process, as the levels are
-        self.level = _newest = next(_levels)
+        self.level = next(_levels)
         self.alive = True
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -214,10 +214,9 @@ def _setitem(self: Tensor, index: Any, values: Any) -> None:
 
 def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
-        tracked = (
-            type(self) is not Tensor or self.node is not None or (isinstance(other, Tensor) and other.node is not None)
-        )
-        if tracked and STATE.get().frozen < 0 and not isinstance(self.node, Leaf):
+        traced = isinstance(self, Tracer) or isinstance(other, Tracer)
+        tracked = self.node is not None or (isinstance(other, Tensor) and other.node is not None)
+        if traced or (tracked and STATE.get().frozen < 0 and not isinstance(self.node, Leaf)):
             return apply(self, other)  # Python rebinds the name: right gradients, and no write
         target = _writable(self)
         source = _plain(other)

@@ -32,6 +32,13 @@ class Tensor:
     Attributes:
         value: the array. Only the lab writes to it; `numpy()` gives a read-only view.
         node: None if nothing is tracked, a Leaf if the user asked for its gradient, else the Node that made it.
+
+    Example:
+        >>> import lab, numpy as np
+        >>> x = lab.tensor([1.0, 2.0], requires_grad=True, name="x")
+        >>> y = np.sin(x) * 2.0 + x[::-1]
+        >>> y.shape, y.requires_grad, y.is_leaf
+        ((2,), True, False)
     """
 
     __slots__ = ("__weakref__", "node", "value")
@@ -145,6 +152,11 @@ class Tensor:
 
         Raises:
             ArgumentError: more than one entry.
+
+        Example:
+            >>> import lab
+            >>> lab.tensor([[2.5]]).item()
+            2.5
         """
         if self.size != 1:
             raise ArgumentError(
@@ -156,7 +168,16 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf; None is "no gradient yet", which is not the same as zero."""
+        """The accumulated gradient of a leaf; None is "no gradient yet", which is not the same as zero.
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(2.0, requires_grad=True)
+            >>> x.grad is None
+            True
+            >>> (x * 0.0).backward(); x.grad
+            tensor(0.)
+        """
         found = self.node.grad if isinstance(self.node, Leaf) else None
         return found if found is None or isinstance(found, Tensor) else wrap(found)
 
@@ -169,7 +190,14 @@ class Tensor:
         self.node.grad = None if value is None else gradient_for(self, _concrete(value))
 
     def zero_grad(self) -> None:
-        """Forget the gradient of a leaf: back to "no gradient yet"."""
+        """Forget the gradient of a leaf: back to "no gradient yet".
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(2.0, requires_grad=True)
+            >>> (x * x).backward(); x.zero_grad(); x.grad is None
+            True
+        """
         self.grad = None
 
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
@@ -195,7 +223,14 @@ class Tensor:
         backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
 
     def detach(self) -> Tensor:
-        """The same values without history; they share memory, and a write to either is noticed."""
+        """The same values without history; they share memory, and a write to either is noticed.
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(3.0, requires_grad=True)
+            >>> (x * x.detach()).backward(); x.grad
+            tensor(3.)
+        """
         return wrap(self.value) if type(self) is Tensor else _stopped(self)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> Callable[[], None]:
