@@ -39,6 +39,7 @@ def make_apply(op: Op) -> Apply:
         apply = _binary(op)
     else:
         apply = _unary(op)
+    op.complete = None not in op.rules
     apply.__name__ = apply.__qualname__ = op.name
     apply.__doc__ = op.doc
     names = [a if not op.variadic else a[1:] for a in op.arguments]

@@ -140,13 +140,29 @@ def seed_of(tensor: Any, gradient: Any) -> Any:
 
 def run_eager(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any]:
     """Cotangents of the leaves. The loop is chosen once: the short one unless somebody looks on."""
-    if walk.hooked or walk.guarded or bus.operations or STATE.get().anomaly:
+    if walk.hooked or walk.guarded or STATE.get().anomaly or (bus.operations and not bus.plain):
         return _run_observed(walk, grads, keep=keep)
+    if bus.operations:
+        return _run_told(walk, grads, keep=keep)
     pop = grads.pop
     for node in walk.nodes:
         ct = pop(node.id, None)
         if ct is not None:
             node.op.pull(node, ct, grads)  # type: ignore[misc]
+        if not keep:
+            node.saved = None
+    return grads
+
+
+def _run_told(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any]:
+    """The short loop with one event for each node."""
+    bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), 0)
+    pop = grads.pop
+    for node in walk.nodes:
+        ct = pop(node.id, None)
+        if ct is not None:
+            node.op.pull(node, ct, grads)  # type: ignore[misc]
+            observe_rule(node, 0)
         if not keep:
             node.saved = None
     return grads

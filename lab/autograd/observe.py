@@ -33,7 +33,7 @@ LARGEST_COPY = 4096
 FEW = 32
 _NOTHING = (float("nan"),) * 4
 
-EVERY = 1023
+EVERY = 255
 """The queue's length is looked at once in so many (a power of two, less one) rows that were appended directly."""
 
 _append: Callable[[Any], None] = bus.append  # plain tuples: a Row costs 200 ns more
@@ -195,15 +195,14 @@ def parent_ids(parents: tuple[AnyNode | None, ...]) -> tuple[int, ...]:
 
 def observe_rule(node: Node, level: int) -> None:
     """Emit RuleApplied for a node whose rules just ran."""
-    rules, parents, number = node.op.rules, node.parents, node.id
-    if None in rules:
-        rule = node.op.rule
-        targets = tuple([-1 if rule(i) is None else p for i, p in enumerate(parent_ids(parents))])
+    op, parents, number = node.op, node.parents, node.id
+    if not op.complete:
+        targets = tuple([-1 if op.rule(i) is None else p for i, p in enumerate(parent_ids(parents))])
     elif len(parents) == 2:
         a, b = parents
         targets = (-1 if a is None else a.id, -1 if b is None else b.id)
     else:
         targets = parent_ids(parents)
-    _append((RuleApplied, _now(), _origin(), (number, node.op.name, targets, level)))
+    _append((RuleApplied, _now(), _origin(), (number, op.name, targets, level)))
     if not number & EVERY:
         bus.relieve()

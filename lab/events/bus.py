@@ -22,9 +22,9 @@ from lab.events.event import EVENTS, ORIGIN, Event, Origin, build, values_of
 
 log = logging.getLogger("lab.events")
 
-BATCH = 4096
+BATCH = 512
 """A queue this long is delivered at once by whoever emits."""
-LIMIT = 64 * BATCH
+LIMIT = 512 * BATCH
 """A queue this long (a listener is stuck in another thread) takes no more: newer events are dropped, counted."""
 
 

@@ -65,6 +65,8 @@ class Op:
         name: key in PRIMITIVES, and the name in pictures, errors and files.
         arguments: names of the operands; a single "*xs" for a variadic op.
         defaults: parameters and their defaults; a parameter is fixed when the op is recorded.
+        complete: every argument has a rule (known from the first call on).
+        pull: sends a node's cotangent to its parents; made with `apply`.
         forward: arrays in, array out: `forward(*arrays, **params)`.
         rules: one Rule (or None: not differentiable) for each argument; one shared by all for a variadic op.
         tangent: forward mode: `tangent(tangents, out, *args, **params)`, a missing tangent is None; elementwise and
@@ -89,7 +91,8 @@ class Op:
     """
 
     __slots__ = (
-        "apply", "arguments", "batch", "collective", "defaults", "doc", "elementwise", "error_samples", "fixed",
+        "apply", "arguments", "batch", "collective", "complete", "defaults", "doc", "elementwise", "error_samples",
+            "fixed",
         "formula", "forward", "linear", "masks", "name", "precision", "pull", "reference", "rules", "samples", "shape",
         "singular", "tangent", "variadic",
     )  # fmt: skip
@@ -132,6 +135,7 @@ class Op:
         self.batch: Callable[..., Any] | None = None
         self.shape: Callable[..., Spec] = self._shape_by_trial
         self.pull: Callable[..., None] | None = None
+        self.complete = False
         self.apply: Callable[..., Any] = self._first
         PRIMITIVES[name] = self
 
