@@ -85,6 +85,21 @@ def normal_axes(axis: Axis, ndim: int, *, op: str = "reduction") -> tuple[int, .
     return tuple(sorted(axes))
 
 
+def one_axis(axis: Axis, ndim: int, *, op: str) -> int:
+    """A single axis as a non-negative number.
+
+    Raises:
+        ShapeError: none, several, or one that the array does not have.
+
+    Example:
+        >>> one_axis(-1, 3, op="softmax")
+        2
+    """
+    if axis is None or isinstance(axis, Sequence):
+        raise ShapeError(f"{op} works along one axis", given=f"axis {axis!r}", hint="an integer, as axis=-1")
+    return normal_axes(axis, ndim, op=op)[0]
+
+
 def reduced(shape: Shape, axis: Axis, keepdims: bool, *, op: str = "reduction") -> Shape:
     """The shape after a reduction over `axis`.
 

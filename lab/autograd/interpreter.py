@@ -106,6 +106,10 @@ def operand(op: Op, x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.value
     if isinstance(x, np.ndarray):
+        if hasattr(x, "filled"):
+            raise UnsupportedError(
+                f"{op.name} does not know masked arrays", given=type(x).__name__, hint="x.filled(0.0), and lab.where"
+            )
         if x.dtype.kind not in "fiub":
             raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
         return np.asarray(x)

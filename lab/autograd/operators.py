@@ -55,6 +55,28 @@ for _word, _op in {
     setattr(Tensor, f"__{_word}__", _compared(_op) if _word in {"eq", "ne"} else _op.apply)
 
 
+def _logical(op: Op, sign: str) -> Callable[[Tensor, Any], Any]:
+    """&, | and ^ of masks, by ops that mean the same on booleans."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        for x in (self, other):
+            if np.result_type(getattr(x, "dtype", type(x))) != np.bool_:
+                raise UnsupportedError(
+                    f"{sign} is for masks of booleans",
+                    given=_kinds((self, other)),
+                    hint="compare first: (x > 0) & (x < 1)",
+                )
+        return op.apply(self, other)
+
+    return method
+
+
+def _invert(self: Tensor) -> Any:
+    if self.dtype != np.bool_:
+        raise UnsupportedError("~ is for masks of booleans", given=str(self.dtype), hint="compare first: ~(x > 0)")
+    return ops.equal.apply(self, False)
+
+
 def _attach(**attributes: Any) -> None:
     """Give Tensor what `tensor.py` declares to the type checker."""
     for name, value in attributes.items():
@@ -62,7 +84,10 @@ def _attach(**attributes: Any) -> None:
 
 
 # == is elementwise, identity still counts
-_attach(__hash__=object.__hash__, __pos__=lambda self: self)
+_attach(__hash__=object.__hash__, __pos__=lambda self: self, __invert__=_invert)
+for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), ("xor", ops.not_equal, "^")):
+    setattr(Tensor, f"__{_word}__", _logical(_op, _sign))
+    setattr(Tensor, f"__r{_word}__", _logical(_op, _sign))
 
 
 # --- methods -----------------------------------------------------------------------------------------------------
@@ -108,9 +133,13 @@ def _astype(self: Tensor, dtype: Any) -> Any:
 
 
 def _getitem(self: Tensor, index: Any) -> Any:
+    return ops.getitem.apply(self, index=_plain_index(index))
+
+
+def _plain_index(index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
     plain = tuple(_known(p) if isinstance(p, Tensor) else p for p in parts)
-    return ops.getitem.apply(self, index=plain if isinstance(index, tuple) else plain[0])
+    return plain if isinstance(index, tuple) else plain[0]
 
 
 def _known(index: Tensor) -> Any:
@@ -204,7 +233,7 @@ def _assign(self: Tensor, values: Any) -> Tensor:
 def _setitem(self: Tensor, index: Any, values: Any) -> None:
     target, source = _writable(self), _plain(values)
     try:
-        target[index] = source
+        target[_plain_index(index)] = source
     except (ValueError, IndexError) as why:
         raise ShapeError(
             "values do not fit where they are written", given=f"{np.shape(source)} into {target.shape}", hint=str(why)
@@ -289,8 +318,18 @@ _UFUNCS: dict[Any, Op] = {
 }
 
 
+_MASKS: dict[Any, Callable[..., Any]] = {
+    np.bitwise_and: Tensor.__and__,
+    np.bitwise_or: Tensor.__or__,
+    np.bitwise_xor: Tensor.__xor__,
+    np.invert: Tensor.__invert__,
+}
+
+
 def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     op = _UFUNCS.get(ufunc)
+    if ufunc in _MASKS and method == "__call__" and not kwargs:
+        return _MASKS[ufunc](*inputs)
     if method == "reduce" and ufunc in _REDUCED and not set(kwargs) - {"axis", "keepdims"}:
         return _REDUCED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0), keepdims=bool(kwargs.get("keepdims")))
     if method != "__call__" or op is None:
@@ -378,7 +417,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
         raise UnsupportedError(
             "a tensor that requires a gradient is not made an array in silence",
             given=repr(self),
-            hint="use .detach().numpy()",
+            hint="use lab's functions (lab.stack for a list), or .detach().numpy()",
         )
     if copy is False:
         if dtype is not None and np.dtype(dtype) != self.dtype:

@@ -12,7 +12,7 @@ from lab.ops.elementwise import exp
 from lab.ops.primitive import Op, primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape
-from lab.shapes import Spec, kept, normal_axes, reduced
+from lab.shapes import Spec, kept, normal_axes, one_axis, reduced
 
 _add: Callable[..., Any] = np.add.reduce  # NumPy's stubs take a literal keepdims only
 
@@ -185,8 +185,8 @@ for _op in (sum_, mean, logsumexp):
 def softmax(x: Any, *, axis: int = -1) -> Any:
     """exp(x) divided by its sum along an axis, without overflow."""
     x = _floating(x)
-    if not -x.ndim <= axis < x.ndim:
-        normal_axes(axis, x.ndim, op="softmax")
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        one_axis(axis, x.ndim, op="softmax")
     e = np.exp(x - _shift(x, axis))
     return e / np.add.reduce(e, axis=axis, keepdims=True)
 
@@ -213,8 +213,8 @@ def _softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int) -> 
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """log(softmax(x)) along an axis, exact also where the softmax underflows."""
     x = _floating(x)
-    if not -x.ndim <= axis < x.ndim:
-        normal_axes(axis, x.ndim, op="log_softmax")
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        one_axis(axis, x.ndim, op="log_softmax")
     shifted = x - _shift(x, axis)
     return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
 
@@ -233,13 +233,12 @@ def _log_softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int)
 def _row_rules(op: Op) -> None:
     @op.shaped
     def shape(x: Spec, *, axis: int) -> Spec:
-        normal_axes(axis, x.ndim, op=op.name)
+        one_axis(axis, x.ndim, op=op.name)
         return Spec(x.shape, np.result_type(x.dtype, np.float16))
 
     @op.batching
     def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
-        (along,) = normal_axes(axis, x.ndim - 1, op=op.name)
-        return op(x, axis=along + 1)
+        return op(x, axis=one_axis(axis, x.ndim - 1, op=op.name) + 1)
 
 
 for _op in (softmax, log_softmax):

@@ -9,7 +9,7 @@ import numpy as np
 from lab.errors import DTypeError, ShapeError
 from lab.ops.primitive import PRIMITIVES, primitive
 from lab.ops.sample import Sample
-from lab.shapes import Spec, broadcast, folded_axes, normal_axes, resolve_reshape
+from lab.shapes import Spec, broadcast, folded_axes, one_axis, resolve_reshape
 
 
 @primitive(
@@ -139,8 +139,7 @@ def fold(ct: Any, shape: tuple[int, ...]) -> Any:
 )
 def expand_dims(x: Any, *, axis: int = 0) -> Any:
     """A new axis of length 1."""
-    (along,) = normal_axes(axis, np.ndim(x) + 1, op="expand_dims")
-    return np.expand_dims(x, along)
+    return np.expand_dims(x, one_axis(axis, np.ndim(x) + 1, op="expand_dims"))
 
 
 @expand_dims.vjp(text="ct without the new axis")
@@ -150,8 +149,7 @@ def _expand_vjp(ct: Any, _out: Any, x_like: Any, *, axis: int) -> Any:
 
 @expand_dims.batching
 def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
-    (along,) = normal_axes(axis, x.ndim, op="expand_dims")
-    return expand_dims(x, axis=along + 1)
+    return expand_dims(x, axis=one_axis(axis, x.ndim, op="expand_dims") + 1)
 
 
 @primitive(
@@ -167,7 +165,7 @@ def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -
 def concatenate(*xs: Any, axis: int = 0) -> Any:
     """Arrays joined along an existing axis."""
     shapes = [np.shape(x) for x in xs]
-    (along,) = normal_axes(axis, len(shapes[0]), op="concatenate")
+    along = one_axis(axis, len(shapes[0]), op="concatenate")
     if len({(len(s), s[:along], s[along + 1 :]) for s in shapes}) > 1:
         raise ShapeError(
             "concatenate needs equal shapes but for the joined axis",
@@ -180,7 +178,7 @@ def concatenate(*xs: Any, axis: int = 0) -> Any:
 def _concatenate_vjp(ct: Any, _out: Any, *xs_like: Any, argument: int, axis: int) -> Any:
     sizes = [x.shape[axis] for x in xs_like]
     start = sum(sizes[:argument])
-    (along,) = normal_axes(axis, ct.ndim)
+    along = one_axis(axis, ct.ndim, op="concatenate")
     where = (*(slice(None),) * along, slice(start, start + sizes[argument]))
     return PRIMITIVES["getitem"](ct, index=where)
 
@@ -188,8 +186,7 @@ def _concatenate_vjp(ct: Any, _out: Any, *xs_like: Any, argument: int, axis: int
 @concatenate.batching
 def _concatenate_batch(size: int, mapped: tuple[bool, ...], *xs: Any, axis: int) -> Any:
     full = [x if m else broadcast_to(x, shape=(size, *x.shape)) for x, m in zip(xs, mapped, strict=True)]
-    (along,) = normal_axes(axis, full[0].ndim - 1, op="concatenate")
-    return concatenate(*full, axis=along + 1)
+    return concatenate(*full, axis=one_axis(axis, full[0].ndim - 1, op="concatenate") + 1)
 
 
 def _numeric(dtype: Any) -> np.dtype[Any]:
