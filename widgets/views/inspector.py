@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from html import escape
 
 import numpy as np
@@ -120,6 +121,24 @@ def _origin(entry: Entry, recording: Events) -> str:
         return place
     source = getattr(recording, "source", None)
     line = source(entry.file, entry.line).strip() if source is not None else ""
-    path = entry.file.replace("\\", "/").split("/")
-    where = f"{entry.line} of the cell" if any(p.startswith("ipykernel_") for p in path) else f"{path[-1]}:{entry.line}"
-    return place + _row("line", f"{escape(where)} {_code(line) if line else ''}")
+    return place + _row("line", f"{escape(where(entry.file, entry.line))} {_code(line) if line else ''}")
+
+
+def where(file: str, line: int) -> str:
+    """A place in code as a learner knows it: by the prompt of a cell of this kernel, else by the name of a file.
+
+    The temporary name that a kernel gives to a cell says nothing to anybody; in a recording of another kernel the number
+    of the cell is not known either.
+
+    Example:
+        >>> where("/home/me/model.py", 4), where("/tmp/ipykernel_71/332220231.py", 4)
+        ('model.py, line 4', 'cell, line 4')
+    """
+    ipython = sys.modules.get("IPython")  # where nobody imported it, there are no cells
+    shell = ipython.get_ipython() if ipython is not None else None
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    if named is not None:
+        return f"{named[0].lower()} {named[1].replace('[', ' [')}, line {line}"
+    *folders, name = file.replace("\\", "/").split("/")
+    is_cell = any(f.startswith("ipykernel_") for f in folders) or name.startswith("<ipython-input-")
+    return f"{'cell' if is_cell else name}, line {line}"
