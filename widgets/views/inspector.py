@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from html import escape
+from pathlib import PurePath
 
 import numpy as np
 
+from lab.events.cells import cell_of
 from widgets import theme
 from widgets.fold import Events
 from widgets.views import wording
@@ -14,20 +15,21 @@ from widgets.views.tape import Entry, Seen, Tape
 
 GRID = 8
 """Matrices up to GRID x GRID are shown entry by entry."""
+HOW = "Click a box, or move to it with the arrow keys and press Enter, to see its value, its rule and its line of code."
+CONSTANT = "A constant: it is not tracked, so no gradient is computed for it."
 
 
 def inspected(tape: Tape, selected: str, recording: Events) -> str:
     """HTML for the node of the scene called `selected`; "" tells how to choose one.
 
     Example:
-        >>> inspected(Tape(), "", range(0))
-        '<p>Click a box, or move to it with the arrow keys, to see its value, its rule and its line of code.</p>'
+        >>> inspected(Tape(), "c2.0", range(0))
+        "<div style='line-height:1.5'>A constant: it is not tracked, so no gradient is computed for it.</div>"
     """
+    page = "<div style='line-height:1.5'>{}</div>".format
     entry = tape.entries.get(int(selected)) if selected.isdigit() else None
     if entry is None:
-        if selected.startswith("c"):
-            return "<p>A constant: it is not tracked, so no gradient is computed for it.</p>"
-        return "<p>Click a box, or move to it with the arrow keys, to see its value, its rule and its line of code.</p>"
+        return page(CONSTANT if selected.startswith("c") else HOW)
     called = wording.names(tape.entries)
     head = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
     parts = [f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(head, 60))}</h4>", *_operation(tape, entry)]
@@ -36,7 +38,7 @@ def inspected(tape: Tape, selected: str, recording: Events) -> str:
     parts.extend(_arrivals(tape, entry, called))
     parts.extend(_rules(tape, entry, called))
     parts.append(_origin(entry, recording))
-    return f"<div style='line-height:1.5'>{''.join(parts)}</div>"
+    return page("".join(parts))
 
 
 def _row(name: str, html: str) -> str:
@@ -121,24 +123,5 @@ def _origin(entry: Entry, recording: Events) -> str:
         return place
     source = getattr(recording, "source", None)
     line = source(entry.file, entry.line).strip() if source is not None else ""
-    return place + _row("line", f"{escape(where(entry.file, entry.line))} {_code(line) if line else ''}")
-
-
-def where(file: str, line: int) -> str:
-    """A place in code as a learner knows it: by the prompt of a cell of this kernel, else by the name of a file.
-
-    The temporary name that a kernel gives to a cell says nothing to anybody; in a recording of another kernel the number
-    of the cell is not known either.
-
-    Example:
-        >>> where("/home/me/model.py", 4), where("/tmp/ipykernel_71/332220231.py", 4)
-        ('model.py, line 4', 'cell, line 4')
-    """
-    ipython = sys.modules.get("IPython")  # where nobody imported it, there are no cells
-    shell = ipython.get_ipython() if ipython is not None else None
-    named = shell.compile.format_code_name(file) if shell is not None else None
-    if named is not None:
-        return f"{named[0].lower()} {named[1].replace('[', ' [')}, line {line}"
-    *folders, name = file.replace("\\", "/").split("/")
-    is_cell = any(f.startswith("ipykernel_") for f in folders) or name.startswith("<ipython-input-")
-    return f"{'cell' if is_cell else name}, line {line}"
+    where = cell_of(entry.file) or PurePath(entry.file.replace("\\", "/")).name
+    return place + _row("line", f"{escape(where)}, line {entry.line} {_code(line) if line else ''}")
