@@ -26,7 +26,11 @@ class Dashboard:
         if self._widget is None:
             import ipywidgets as ipw
 
-            self._widget = ipw.VBox([self.controls.widget, self.loss.widget, self.gradients.widget])
+            charts = [self.loss.widget, self.gradients.widget]
+            for chart in charts:  # side by side where there is room: what a slider does to either is seen at once
+                chart.layout.flex, chart.layout.min_width = "1 1 460px", "0"
+            row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="flex-end", width="100%")
+            self._widget = ipw.VBox([self.controls.widget, ipw.Box(charts, layout=row)])
         return self._widget
 
     def dispose(self) -> None:

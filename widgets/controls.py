@@ -73,25 +73,25 @@ class RunControls:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
+        from widgets.buttons import button
         from widgets.spoken import Spoken
 
-        def button(name: str, icon: str, tooltip: str, action: Callable[[], object]) -> Any:
-            made = ipw.Button(description=name, icon=icon, tooltip=tooltip, layout=ipw.Layout(width="auto"))
-            made.on_click(lambda _: self._ask(action))
-            self._parts[name] = made
-            return made
+        def made(name: str, icon: str, tooltip: str, action: Callable[[], object], style: str = "") -> Any:
+            self._parts[name] = button(name, icon, tooltip, lambda: self._ask(action), style=style)
+            return self._parts[name]
 
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
         where = ipw.Label(layout=ipw.Layout(min_width="150px"))
         self._parts |= {"bar": bar, "where": where, "text": Spoken()}
         buttons = [
-            button("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
-            button("Step", "step-forward", "Do one step, then hold", self._step),
-            button("Stop", "stop", "End after the current step; what was learnt is kept", self.run.stop),
+            made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
+            made("Step", "step-forward", "Do one step, then hold", self._step),
+            made("Stop", "stop", "End after the current step; what was learnt is kept", self.run.stop),
         ]
-        back = button(
-            "Back to sound state", "undo", "Go back to the last parameters without nan, and hold there", self._rewind
-        )
+        back = made(
+            "Back to sound state", "undo", "Go back to the last parameters without nan, and hold there",
+            self._rewind, "warning",
+        )  # fmt: skip
         back.layout.display = "none"
         has = self.run.hyperparameters
         self._sliders |= {name: self._slider(name, has[name]) for name in self.hyperparameters if name in has}

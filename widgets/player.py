@@ -167,22 +167,21 @@ class Player:
         import ipywidgets as ipw
 
         from widgets import pacer
+        from widgets.buttons import button
         from widgets.spoken import Spoken
 
-        def button(name: str, icon: str, tooltip: str, action: Any) -> Any:
-            made = ipw.Button(description=name, icon=icon, tooltip=tooltip, layout=ipw.Layout(width="auto"))
-            made.on_click(lambda _: action())
-            self._controls[name] = made
-            return made
+        def made(name: str, icon: str, tooltip: str, action: Any, style: str = "") -> Any:
+            self._controls[name] = button(name, icon, tooltip, action, style=style)
+            return self._controls[name]
 
         buttons = [
-            button("Start", "fast-backward", "To the first stop", lambda: self.seek(0)),
-            button("Back", "step-backward", "One stop back", self.back),
-            button("Play", "play", "Play from here, or pause", self._toggle),
-            button("Step", "step-forward", "One stop forward", self.step),
-            button("End", "fast-forward", "To the newest stop; follows while recording", self.to_end),
+            made("Start", "fast-backward", "To the first stop", lambda: self.seek(0)),
+            made("Back", "step-backward", "One stop back", self.back),
+            made("Step", "step-forward", "One stop forward", self.step, "primary"),
+            made("Play", "play", "Play from here, or pause", self._toggle),
+            made("End", "fast-forward", "To the newest stop; follows while recording", self.to_end),
         ]
-        slider = ipw.IntSlider(description="Stop", min=1, max=1, layout=ipw.Layout(flex="1 1 240px"))
+        slider = ipw.IntSlider(description="Moment", min=1, max=1, layout=ipw.Layout(flex="1 1 240px"))
         slider.observe(self._slid, "value")
         chosen = self.transport.speed if self.transport.speed in dict(SPEEDS).values() else 1.0
         speed = ipw.Dropdown(

@@ -8,6 +8,8 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
+from widgets.buttons import css
+
 
 class Spoken(anywidget.AnyWidget):
     """One line of text.
@@ -34,4 +36,5 @@ class Spoken(anywidget.AnyWidget):
       },
     };
     """
+    _css = css()  # the controls that this line speaks for stand beside it
     text = traitlets.Unicode().tag(sync=True)

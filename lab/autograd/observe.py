@@ -22,6 +22,7 @@ from lab.autograd.tape import AnyNode, Leaf, Node
 from lab.config import STATE
 from lab.events.bus import Detail, bus
 from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
+from lab.events.cells import cell_of
 from lab.events.event import ORIGIN
 from lab.ops.primitive import Op
 
@@ -109,7 +110,10 @@ def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:
 def remember_line(node: Node) -> None:
     """Keep the source line of a node, for anomaly mode."""
     frame = _user_frame()
-    node.where = f"{frame.f_code.co_filename}, line {frame.f_lineno}" if frame else ""
+    node.where = ""
+    if frame:
+        file = frame.f_code.co_filename
+        node.where = f"{cell_of(file) or file}, line {frame.f_lineno}"
 
 
 def emit_value(node: int, role: str, value: Any, source: int = -1, argument: int = -1) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from lab.autograd import Tensor, wrap
 from lab.data import Batch
 from lab.events import OpRecorded, ValueSeen, record
+from lab.events.cells import cell_of
 
 
 def origin_of_nonfinite(
@@ -52,4 +53,5 @@ def _place(ops: Any, node: int) -> str:
         "" if file == threading.__file__ else file
     )  # no line of the user's: the frames of the lab are its own thread's
     of = f" of layer {module!r}" if module else ""
-    return f"{ops['op'][row]}{of}" + (f" ({PurePath(file).name}, line {ops['line'][row]})" if file else "")
+    name = cell_of(file) or PurePath(file).name
+    return f"{ops['op'][row]}{of}" + (f" ({name}, line {ops['line'][row]})" if file else "")

@@ -164,7 +164,8 @@ def test_a_button_is_freed_from_the_cell_that_blocks_and_the_lack_of_it_is_no_er
 def test_the_dashboard_holds_controls_loss_and_gradients(run):
     made = dashboard(run)
     assert isinstance(made, Dashboard)
-    assert len(made.widget.children) == 3
+    assert len(made.widget.children) == 2
+    assert len(made.widget.children[1].children) == 2
     made.dispose()
 
 

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 
 import lab
 from lab.events import OpRecorded, fields_of
@@ -250,7 +252,27 @@ def test_the_inspector_shows_formula_rule_and_line_with_their_numbers():
     assert "2.0 * 3.0 = 6.0" in html
     assert "ct * y" in html
     assert "1.0 * 3.0 = 3.0" in html
-    assert "cell.py:3" in html
+    assert "cell.py, line 3" in html
+
+
+def test_the_inspector_names_a_cell_by_its_prompt_and_shows_its_line(tmp_path):
+    shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}), ipython_dir=str(tmp_path))
+    try:
+        shell.compile.get_code_name = lambda raw, code, number: "/tmp/ipykernel_71/332220231.py"
+        code = "import lab\nx = lab.tensor(2.0, requires_grad=True)\nwith lab.record() as rec:\n    y = x * x\n"
+        shell.run_cell(code, store_history=True)
+        rec, node = shell.user_ns["rec"], str(shell.user_ns["y"].node.id)
+        html = inspected(GraphView(rec).state_at(len(rec)), node, rec)
+        rec.save(tmp_path / "cell.rec")
+    finally:
+        InteractiveShell.clear_instance()
+    assert "cell In [1], line 4" in html
+    assert "y = x * x" in html
+    elsewhere = lab.Recording.load(tmp_path / "cell.rec")
+    html = inspected(GraphView(elsewhere).state_at(len(elsewhere)), node, elsewhere)
+    assert "cell, line 4" in html
+    assert "y = x * x" in html
+    assert "332220231" not in html
 
 
 def test_the_inspector_of_a_leaf_adds_up_what_came_back():

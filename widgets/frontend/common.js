@@ -146,12 +146,13 @@ export function clip(text, font, width) {
   return result;
 }
 
-// Legend, caption and live text below a picture; `update(tree)` fills them.
-export function surroundings(root) {
+// Legend, caption and live text below a picture; `update(tree)` fills them. Tools stand beside the legend, where they
+// cover nothing.
+export function surroundings(root, ...tools) {
   const legend = html("ul", { class: "lab-legend" });
   const caption = html("figcaption", { class: "lab-caption" });
   const live = html("p", { class: "lab-live", "aria-live": "polite" });
-  root.append(legend, caption, live);
+  root.append(html("div", { class: "lab-foot" }, legend, ...tools), caption, live);
   const say = announcer(live);
   let shown = null;
   return (tree) => {

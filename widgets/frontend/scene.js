@@ -6,10 +6,13 @@ import { Tokens } from "./tokens.js";
 
 const GLIDE = 350;
 const MARGIN = 28;
+const READABLE = 0.9; // below this the smallest text has less than 11 px: then only a part is shown, the one that matters now
+const LIVELY = new Set(["new", "active", "forward", "backward"]);
 const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
 const LINE = { label: 18, sublabel: 16, gradient: 16 };
 
 export function createScene(root, options = {}) {
+  let fitting; // the button that shows all of it
   const world = svg("g");
   const lines = svg("g", { "aria-hidden": "true" });
   const boxes = svg("g", { class: "lab-nodes" });
@@ -18,11 +21,12 @@ export function createScene(root, options = {}) {
   const picture = svg("svg", { class: "lab-svg", role: "group" }, world);
   const canvas = html("canvas", { class: "lab-canvas", "aria-hidden": "true" });
   const tip = html("div", { class: "lab-tip", role: "tooltip", hidden: "" });
-  const stage = html("div", { class: "lab-stage" }, picture, canvas, tools(), tip);
+  const stage = html("div", { class: "lab-stage" }, picture, canvas);
   root.className = "lab-root lab-scene";
   root.setAttribute("role", "group");
   root.append(stage);
-  const surround = surroundings(root);
+  const surround = surroundings(root, tools());
+  root.append(tip);
 
   const nodes = new Map(); // key -> {node, g, x, y, from, since}
   const edges = new Map(); // key -> {edge, g, line, head, text, lane}
@@ -32,6 +36,7 @@ export function createScene(root, options = {}) {
   let view = { k: 1, x: 0, y: 0 };
   let viewGlide = null;
   let moved = false; // the reader has panned or zoomed: leave the view alone
+  let whole = false; // the reader wants to see all of it, readable or not
   let active = null; // key of the one node in the tab order
   let selected = "";
   let size = { w: 0, h: 0 };
@@ -83,7 +88,7 @@ export function createScene(root, options = {}) {
   function drawNodes(now, still, repaint) {
     for (const [key, entry] of nodes) {
       if (Object.hasOwn(tree.nodes, key)) continue;
-      if (entry.g.contains(document.activeElement)) stage.querySelector("button")?.focus();
+      if (entry.g.contains(document.activeElement)) root.querySelector("button").focus();
       entry.g.remove();
       nodes.delete(key);
       if (active === key) active = null;
@@ -287,21 +292,24 @@ export function createScene(root, options = {}) {
   function settle(glide) {
     if (!size.w) return;
     const box = bounds();
-    const widthFit = Math.min(1.25, (size.w - 2 * MARGIN) / box.w);
-    const wanted = options.height || Math.round(Math.min(640, Math.max(160, box.h * Math.max(widthFit, 0.5) + 2 * MARGIN)));
+    const k = Math.min(1.25, Math.max((size.w - 2 * MARGIN) / box.w, READABLE));
+    const most = Math.max(320, Math.min(720, Math.round(window.innerHeight * 0.68))); // controls and words need room, too
+    const wanted = options.height || Math.round(Math.min(most, Math.max(160, box.h * k + 2 * MARGIN)));
     if (wanted > size.h || (options.height && wanted !== size.h)) {
       stage.style.height = `${wanted}px`;
       size = { w: stage.clientWidth, h: stage.clientHeight };
       tokens.resize(size.w, size.h);
     }
     if (!moved) fit(glide, box);
+    else applyView();
   }
 
+  const scaleFor = (box) => Math.min((size.w - 2 * MARGIN) / box.w, (size.h - 2 * MARGIN) / box.h);
+
   function fit(glide, box = bounds()) {
-    const k = Math.max(0.05, Math.min(1.25, (size.w - 2 * MARGIN) / box.w, (size.h - 2 * MARGIN) / box.h));
-    const to = { k, x: size.w / 2 - (box.left + box.w / 2) * k, y: size.h / 2 - (box.top + box.h / 2) * k };
     const goal = viewGlide?.to ?? view;
-    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return;
+    const to = wantedView(box, goal);
+    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return applyView();
     if (glide && !calm()) {
       viewGlide = { from: view, to, since: performance.now() };
       wake();
@@ -310,11 +318,53 @@ export function createScene(root, options = {}) {
       view = to;
       applyView();
     }
+    return undefined;
+  }
+
+  // All of the picture if it can be read then; else, large enough to be read, the part where something happens. A part
+  // that is in sight already stays where it is.
+  function wantedView(box, now) {
+    const all = scaleFor(box);
+    const part = whole || all >= READABLE ? null : lively();
+    const k = Math.max(0.05, Math.min(1.25, part ? Math.max(all, Math.min(READABLE, scaleFor(part))) : all));
+    const along = (from, length, room, last, at, span) => {
+      if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
+      const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
+      const centred = seen ? last : room / 2 - (at + span / 2) * k;
+      return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, centred));
+    };
+    const goal = part ?? box;
+    return { k, x: along(box.left, box.w, size.w, now.x, goal.left, goal.w), y: along(box.top, box.h, size.h, now.y, goal.top, goal.h) };
+  }
+
+  // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
+  function lively() {
+    const centres = Object.entries(tree.nodes).filter(([, node]) => LIVELY.has(node.state)).map(([key]) => key);
+    const ends = Object.values(tree.edges).filter((edge) => LIVELY.has(edge.state)).flatMap((edge) => [edge.s, edge.t]);
+    const near = around([...centres, ...ends]);
+    if (!near || !centres.length || scaleFor(near) >= READABLE) return near;
+    return around(centres);
+  }
+
+  function around(keys) {
+    const boxes = keys.map((key) => tree.nodes[key]).filter(Boolean);
+    if (!boxes.length) return null;
+    const left = Math.min(...boxes.map((n) => n.x - n.w / 2));
+    const top = Math.min(...boxes.map((n) => n.y - n.h / 2));
+    const right = Math.max(...boxes.map((n) => n.x + n.w / 2));
+    return { left, top, w: right - left, h: Math.max(...boxes.map((n) => n.y + n.h / 2)) - top };
   }
 
   function applyView() {
     world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
     picture.classList.toggle("lab-far", view.k < 0.35);
+    const { left, top, w, h } = bounds();
+    const beyond = {
+      left: left * view.k + view.x < -1, right: (left + w) * view.k + view.x > size.w + 1,
+      top: top * view.k + view.y < -1, bottom: (top + h) * view.k + view.y > size.h + 1,
+    };
+    stage.dataset.more = Object.keys(beyond).filter((side) => beyond[side]).join(" ");
+    fitting.setAttribute("aria-pressed", String(whole && !moved));
   }
 
   function zoom(factor, cx = size.w / 2, cy = size.h / 2) {
@@ -344,11 +394,15 @@ export function createScene(root, options = {}) {
       { class: "lab-tools" },
       button("zoom in", "M-5 0H5M0 -5V5", () => zoom(1.3)),
       button("zoom out", "M-5 0H5", () => zoom(1 / 1.3)),
-      button("fit to view", "M-5.5 -2V-5.5H-2M2 -5.5H5.5V-2M5.5 2V5.5H2M-2 5.5H-5.5V2", () => {
-        moved = false;
-        fit(true);
-      }),
+      (fitting = button("fit to view", "M-5.5 -2V-5.5H-2M2 -5.5H5.5V-2M5.5 2V5.5H2M-2 5.5H-5.5V2", overview)),
     );
+  }
+
+  // All of it; once more, and the view follows what happens again.
+  function overview() {
+    whole = moved || !whole;
+    moved = false;
+    fit(true);
   }
 
   const pointers = new Map();
@@ -421,6 +475,7 @@ export function createScene(root, options = {}) {
     if (dragged || !key) return;
     rove(key, true);
     choose(key, true);
+    hideTip(); // whoever listens to the choice shows more, and the node should be seen
   });
   picture.addEventListener("focusin", (event) => {
     const key = keyOf(event.target);
@@ -442,10 +497,8 @@ export function createScene(root, options = {}) {
     if (event.key === "Escape") hideTip();
     else if (event.key === "+" || event.key === "=") zoom(1.3);
     else if (event.key === "-") zoom(1 / 1.3);
-    else if (event.key === "0") {
-      moved = false;
-      fit(true);
-    } else if (!key) return;
+    else if (event.key === "0") overview();
+    else if (!key) return;
     else if (event.key === "Enter" || event.key === " ") choose(key, true);
     else if (event.key === "Home") rove(nodes.keys().next().value, true);
     else if (event.key === "End") rove([...nodes.keys()].pop(), true);
@@ -480,8 +533,10 @@ export function createScene(root, options = {}) {
   function showTip(key) {
     const { node, x, y } = nodes.get(key);
     const texts = [node.label, node.sublabel, node.gradient].filter(Boolean);
-    const more = node.aria && !texts.includes(node.aria) ? [node.aria] : [];
-    tipAt([...texts, ...more], x * view.k + view.x, (y + node.h / 2) * view.k + view.y + 8, (y - node.h / 2) * view.k + view.y - 8);
+    const more = node.aria && !texts.includes(node.aria) && !node.aria.includes(node.label) ? [node.aria] : [];
+    const [w, h] = [(node.w / 2) * view.k, (node.h / 2) * view.k];
+    const [cx, cy] = [x * view.k + view.x, y * view.k + view.y];
+    tipBeside([...texts, ...more], { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h });
   }
 
   function showEdgeTip(key, event) {
@@ -490,16 +545,28 @@ export function createScene(root, options = {}) {
     const name = (end) => tree.nodes[end]?.label || "node";
     const words = edge.state === "backward" ? `${name(edge.t)} → ${name(edge.s)} (gradient)` : `${name(edge.s)} → ${name(edge.t)}`;
     const none = edge.state === "none" ? [table().words.none] : [];
-    const y = event.clientY - box.top;
-    tipAt([words, ...(edge.label ? [edge.label] : []), ...none], event.clientX - box.left, y + 14, y - 10);
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    tipBeside([words, ...(edge.label ? [edge.label] : []), ...none], { left: x - 8, right: x + 8, top: y - 4, bottom: y + 8 });
   }
 
-  function tipAt(texts, x, below, above) {
+  // Below, above, right or left of a place in the stage: where it stays inside and covers the least of the nodes.
+  function tipBeside(texts, { left, right, top, bottom }) {
     tip.replaceChildren(...texts.map((text, i) => html(i ? "div" : "strong", {}, text.length > 600 ? `${text.slice(0, 600)}…` : text)));
     tip.hidden = false;
-    const [w, h] = [tip.offsetWidth, tip.offsetHeight];
-    tip.style.left = `${Math.max(4, Math.min(size.w - w - 4, x - w / 2))}px`;
-    tip.style.top = `${below + h > size.h - 4 && above - h > 0 ? above - h : Math.min(below, Math.max(4, size.h - h - 4))}px`;
+    const [w, h, gap] = [tip.offsetWidth, tip.offsetHeight, 10];
+    const [mx, my] = [(left + right) / 2, (top + bottom) / 2];
+    const inside = ([x, y]) => [Math.max(4, Math.min(size.w - w - 4, x)), Math.max(4, Math.min(root.clientHeight - h - 4, y))];
+    const places = [[mx - w / 2, bottom + gap], [mx - w / 2, top - gap - h], [right + gap, my - h / 2], [left - gap - w, my - h / 2]].map(inside);
+    const over = (x, y, box) =>
+      Math.max(0, Math.min(x + w, box.right) - Math.max(x, box.left)) * Math.max(0, Math.min(y + h, box.bottom) - Math.max(y, box.top));
+    const others = [...nodes.values()].map(({ node, x, y }) => ({
+      left: (x - node.w / 2) * view.k + view.x, right: (x + node.w / 2) * view.k + view.x,
+      top: (y - node.h / 2) * view.k + view.y, bottom: (y + node.h / 2) * view.k + view.y,
+    }));
+    const covers = ([x, y]) => 1000 * over(x, y, { left, right, top, bottom }) + others.reduce((sum, box) => sum + over(x, y, box), 0);
+    const [x, y] = places.reduce((best, place) => (covers(place) < covers(best) ? place : best));
+    tip.style.left = `${stage.offsetLeft + x}px`;
+    tip.style.top = `${stage.offsetTop + y}px`;
   }
 
   function hideTip() {

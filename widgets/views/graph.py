@@ -95,9 +95,9 @@ class GraphView(View[Tape]):
             moving = {t.edge for t in tokens}
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
-        legend = legend_of(nodes, edges)
+        legend, words = legend_of(nodes, edges), caption(state, any(tones.values()))
         return Scene(
-            tuple(nodes), tuple(edges), tokens, caption(state), self.title, legend, chosen, "diverging", plan.extent
+            tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent
         )
 
     def _end(self, state: Tape) -> Tape:

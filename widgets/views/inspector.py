@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import PurePath
 
 import numpy as np
 
+from lab.events.cells import cell_of
 from widgets import theme
 from widgets.fold import Events
 from widgets.views import wording
@@ -13,20 +15,21 @@ from widgets.views.tape import Entry, Seen, Tape
 
 GRID = 8
 """Matrices up to GRID x GRID are shown entry by entry."""
+HOW = "Click a box, or move to it with the arrow keys and press Enter, to see its value, its rule and its line of code."
+CONSTANT = "A constant: it is not tracked, so no gradient is computed for it."
 
 
 def inspected(tape: Tape, selected: str, recording: Events) -> str:
     """HTML for the node of the scene called `selected`; "" tells how to choose one.
 
     Example:
-        >>> inspected(Tape(), "", range(0))
-        '<p>Click a box, or move to it with the arrow keys, to see its value, its rule and its line of code.</p>'
+        >>> inspected(Tape(), "c2.0", range(0))
+        "<div style='line-height:1.5'>A constant: it is not tracked, so no gradient is computed for it.</div>"
     """
+    page = "<div style='line-height:1.5'>{}</div>".format
     entry = tape.entries.get(int(selected)) if selected.isdigit() else None
     if entry is None:
-        if selected.startswith("c"):
-            return "<p>A constant: it is not tracked, so no gradient is computed for it.</p>"
-        return "<p>Click a box, or move to it with the arrow keys, to see its value, its rule and its line of code.</p>"
+        return page(CONSTANT if selected.startswith("c") else HOW)
     called = wording.names(tape.entries)
     head = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
     parts = [f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(head, 60))}</h4>", *_operation(tape, entry)]
@@ -35,7 +38,7 @@ def inspected(tape: Tape, selected: str, recording: Events) -> str:
     parts.extend(_arrivals(tape, entry, called))
     parts.extend(_rules(tape, entry, called))
     parts.append(_origin(entry, recording))
-    return f"<div style='line-height:1.5'>{''.join(parts)}</div>"
+    return page("".join(parts))
 
 
 def _row(name: str, html: str) -> str:
@@ -120,6 +123,5 @@ def _origin(entry: Entry, recording: Events) -> str:
         return place
     source = getattr(recording, "source", None)
     line = source(entry.file, entry.line).strip() if source is not None else ""
-    path = entry.file.replace("\\", "/").split("/")
-    where = f"{entry.line} of the cell" if any(p.startswith("ipykernel_") for p in path) else f"{path[-1]}:{entry.line}"
-    return place + _row("line", f"{escape(where)} {_code(line) if line else ''}")
+    where = cell_of(entry.file) or PurePath(entry.file.replace("\\", "/")).name
+    return place + _row("line", f"{escape(where)}, line {entry.line} {_code(line) if line else ''}")

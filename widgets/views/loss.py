@@ -181,7 +181,7 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     exploded = len(y) > 0 and y.min() > 0 and y.max() > 100 * float(np.median(y))
     more: dict[str, Any] = {"yaxis": {"type": "log" if exploded else "linear"}}
     if state.n_steps and not state.end:  # what a stopped run did not do needs no room
-        more["xaxis"] = {"range": [0, state.n_steps * 1.02]}
+        more["xaxis"] = {"range": [0, _room(len(state.step), state.n_steps) * 1.02]}
     if accuracy:
         more["yaxis"]["domain"] = [0.44, 1.0]
         more["yaxis2"] = {
@@ -198,6 +198,16 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
         }
         more["xaxis"] = {**more.get("xaxis", {}), "title": {"text": ""}}
     return theme.axes("step", "loss", **more)
+
+
+def _room(done: int, planned: int) -> int:
+    """Steps that the axis shows: more than were done, so that it moves seldom, and never more than are planned.
+
+    Example:
+        >>> _room(10, 3000), _room(100, 3000), _room(2000, 3000)
+        (64, 256, 3000)
+    """
+    return int(min(planned, max(64, 2 ** math.ceil(math.log2(max(1, done) * 1.3)))))
 
 
 def _ending(state: Curve) -> str:

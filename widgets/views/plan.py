@@ -69,7 +69,8 @@ def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str
     edges = [e for e in edges if e[1] in index and e[2] in index]
     constants = [k for k, name in enumerate(ids) if name.startswith("c")]
     pairs = [(index[s], index[t]) for _, s, t in edges]
-    placed = layered([boxes[name] for name in ids], pairs, direction=direction, light=constants)
+    gap = 50.0 if direction == "down" else 84.0  # numbers on arrows are wide and low
+    placed = layered([boxes[name] for name in ids], pairs, direction=direction, layer_gap=gap, light=constants)
     stand = {name: (*placed.centres[k], *boxes[name]) for name, k in index.items()}
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
     return Plan({}, stand, bends, frozenset(), (placed.width, placed.height), 0.0)

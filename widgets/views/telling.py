@@ -8,8 +8,8 @@ from widgets.views import wording
 from widgets.views.tape import Entry, Tape
 
 
-def caption(state: Tape) -> str:
-    """The point of the picture, in one sentence, and that it shows a run."""
+def caption(state: Tape, toned: bool = False) -> str:
+    """The point of the picture, in one sentence, and that it shows a run; `toned`: some boxes have a colour."""
     n_ops = sum(bool(e.op) for e in state.entries.values())
     if not state.entries:
         return "Nothing was recorded yet: each operation that runs adds a box."
@@ -23,8 +23,9 @@ def caption(state: Tape) -> str:
     elif state.now.kind in {"finish", "stored"}:
         point = "a gradient is the sum of what came back along all arrows that leave a box."
     else:
-        point = "the gradient runs back along the arrows; each rule multiplies what it got and sends it on."
-    return f"From a run of {n_ops} operation{'s' * (n_ops != 1)}: {point}"
+        point = "the gradient runs back along the arrows; each rule turns what it got into what it sends on."
+    signs = " Orange: a positive gradient; blue: a negative one." if toned else ""
+    return f"From a run of {n_ops} operation{'s' * (n_ops != 1)}: {point}{signs}"
 
 
 def account(state: Tape) -> str:

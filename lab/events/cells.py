@@ -1,0 +1,24 @@
+"""What a learner calls the code of a notebook's cell: by the prompt beside it, not by a kernel's temporary file."""
+
+from __future__ import annotations
+
+import sys
+
+
+def cell_of(file: str) -> str:
+    """The cell that `file`, the `co_filename` of some code, stands for: "cell In [3]", or "" if it is a real file.
+
+    Of a cell that another kernel ran, as in a loaded recording, the number is not known: "cell".
+
+    Example:
+        >>> cell_of("/tmp/ipykernel_71/332220231.py"), cell_of("/home/me/model.py")
+        ('cell', '')
+    """
+    ipython = sys.modules.get("IPython")  # where nobody imported it, there are no cells
+    shell = ipython.get_ipython() if ipython is not None else None
+    named = shell.compile.format_code_name(file) if shell is not None else None
+    if named is not None:
+        return f"{named[0].lower()} {named[1].replace('[', ' [')}"
+    *folders, name = file.replace("\\", "/").split("/")
+    made_up = any(f.startswith("ipykernel_") for f in folders) or name.startswith("<ipython-input-")
+    return "cell" if made_up else ""

@@ -1,0 +1,47 @@
+"""Buttons of players and controls: word, icon and tooltip, and a name that a screen reader can say.
+
+An icon of ipywidgets is a letter of a font's private area that a style sheet puts into the button, so it becomes part
+of the accessible name. Style sheets can say what their text is called; here it is called nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+ICONS: Final[Mapping[str, str]] = {
+    "fast-backward": "f049", "step-backward": "f048", "play": "f04b", "pause": "f04c", "stop": "f04d",
+    "fast-forward": "f050", "step-forward": "f051", "undo": "f0e2",
+}  # fmt: skip
+"""The icons that are used, with their letter in Font Awesome 4 and 5."""
+
+
+def button(name: str, icon: str, tooltip: str, action: Callable[[], object], *, style: str = "") -> Any:
+    """An `ipw.Button` that says `name` and calls `action`.
+
+    Args:
+        icon: a key of ICONS.
+        style: "primary" for the button that one presses first, "warning" for a way out of trouble.
+
+    Example:
+        >>> made = button("Step", "step-forward", "One stop forward", lambda: None)
+        >>> made.description, made.icon
+        ('Step', 'step-forward')
+    """
+    import ipywidgets as ipw
+
+    layout = ipw.Layout(width="auto", min_height="32px")
+    made = ipw.Button(description=name, icon=icon, tooltip=tooltip, button_style=style, layout=layout)
+    made.add_class("lab-button")
+    made.on_click(lambda _: action())
+    return made
+
+
+def css() -> str:
+    """What makes icons silent, and the focus of a button visible on any background."""
+    silent = "".join(
+        f'.lab-button .fa-{icon}::before {{ content: "\\{letter}" / ""; }}\n' for icon, letter in ICONS.items()
+    )
+    # Two rings, dark and light: JupyterLab's own is a pale blue line that is lost on a projector and on a blue button.
+    ring = "outline: 2px solid var(--jp-ui-font-color0, #000); outline-offset: 2px;"
+    return f"{silent}.lab-button:focus-visible {{ {ring} }}\n"
