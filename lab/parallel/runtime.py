@@ -1,0 +1,257 @@
+"""What a rank's program sees of the others: `comm`, with its rank, the world's size, and the calls that all make.
+
+The same Comm serves ranks on workers and ranks that are threads of one process (`run_local`), over the same sockets.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.errors import ArgumentError, DTypeError, LabError, RankError
+from lab.events.bus import bus
+from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
+from lab.events.event import ORIGIN, Array, Origin
+from lab.parallel.execute import Hop, execute, waves_of
+from lab.parallel.plans import Plan, name_of, plan_of
+from lab.parallel.transport.alarm import Alarm
+from lab.parallel.transport.sockets import Late, Links
+from lab.parallel.transport.wire import Call, place_of_caller
+
+AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
+R = TypeVar("R")
+
+
+class Comm:
+    """One rank's connection to all others of its launch.
+
+    Attributes:
+        rank: 0 to world_size - 1.
+        world_size: how many ranks there are.
+        collective: how many collectives this rank has entered.
+        inside: the call that it is in, "" when it computes.
+    """
+
+    def __init__(self, rank: int, world_size: int, links: Links) -> None:
+        self.rank, self.world_size, self.links = rank, world_size, links
+        self.collective, self.inside = 0, ""
+
+    def __repr__(self) -> str:
+        return f"Comm(rank={self.rank}, world_size={self.world_size})"
+
+    def all_reduce_(self, array: AnyArray, algorithm: str | Plan = "ring") -> AnyArray:
+        """Sum `array` over all ranks, in place; every rank gets the same bits, which depend on the algorithm.
+
+        Shapes:
+            array: any shape and numeric dtype, equal on all ranks; the result is `array` itself.
+        Args:
+            algorithm: with "all_reduce" a key of COLLECTIVES, or a plan of your own.
+        Raises:
+            MeshError: ranks make different calls.
+            LostRankError: a rank died, or nothing moved for the time-out of the launch.
+        Example:
+            >>> [float(x.sum()) for x in run_local("all_reduce", "ring", [np.ones(4)] * 3)]
+            [12.0, 12.0, 12.0]
+        """
+        self.run_(array, "all_reduce", algorithm)
+        return array
+
+    def broadcast_(self, array: AnyArray, root: int = 0, algorithm: str | Plan = "flat") -> AnyArray:
+        """Make `array` what it is on rank `root`, in place.
+
+        Shapes:
+            array: any shape and dtype without objects, equal on all ranks; the result is `array` itself.
+        Raises:
+            ArgumentError: there is no such root.
+            MeshError, LostRankError: as `all_reduce_`.
+        Example:
+            >>> [x.tolist() for x in run_local("broadcast", "flat", [np.full(2, rank) for rank in range(3)], root=1)]
+            [[1, 1], [1, 1], [1, 1]]
+        """
+        self.run_(array, "broadcast", algorithm, root=root)
+        return array
+
+    def run_(self, array: Array, operation: str, algorithm: str | Plan, *, root: int = 0) -> None:
+        """Run any plan of COLLECTIVES, or one of your own, on `array`, in place."""
+        self._require_peer(root, "root")
+        plan = plan_of(operation, algorithm)
+        name = algorithm if isinstance(algorithm, str) else name_of(plan)
+        text = f"{operation} {name} {array.dtype}{list(array.shape)}" + (f" root {root}" if root else "")
+        with _flat(array, adds=True) as flat, self._collective(operation, name, text, flat) as (call, moved):
+            waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
+            execute(self.links, call, flat, waves, self.world_size, moved)
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        flat = np.zeros(1, np.int8)
+        with self._collective("barrier", "naive", "barrier", flat) as (call, moved):
+            waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
+            execute(self.links, call, flat, waves, self.world_size, moved)
+
+    def send(self, array: Array, peer: int, tag: int = 0) -> None:
+        """Send a copy of `array` to `peer`, which receives it with the same tag, now or later; does not wait for it.
+
+        Raises:
+            ArgumentError: the peer does not exist or is this rank.
+        """
+        self._require_peer(peer, "peer", other=True)
+        with self._inside(_message(tag, array)) as call, _flat(array, writes=False) as flat:
+            self.links.send(call, peer, flat)
+
+    def recv(self, array: AnyArray, peer: int, tag: int = 0) -> AnyArray:
+        """Receive into `array` what `peer` sent with this tag; messages with other tags wait for their `recv`.
+
+        Shapes:
+            array: shape and dtype as sent; the result is `array` itself.
+        Raises:
+            MeshError: what was sent has another shape or dtype, or the peer has ended.
+            LostRankError: the peer died, or nothing came for the time-out of the launch.
+        """
+        self._require_peer(peer, "peer", other=True)
+        with self._inside(_message(tag, array)) as call, _flat(array) as flat:
+            self.links.receive(call, peer, flat)
+        return array
+
+    @contextmanager
+    def _inside(self, call: Call) -> Iterator[Call]:
+        self.inside = str(call)
+        yield call
+        self.inside = ""  # after an error it stays: who asks shall learn where it happened
+
+    @contextmanager
+    def _collective(
+        self, operation: str, algorithm: str, text: str, flat: Array
+    ) -> Iterator[tuple[Call, Callable[[Hop, int], object] | None]]:
+        number = self.collective
+        self.collective += 1
+        started = time.perf_counter()
+        if heard := bool(bus.listeners):
+            bus.emit(CollectiveStarted(number, operation, algorithm, flat.nbytes, self.world_size, self.world_size))
+
+        def moved(hop: Hop, n_bytes: int) -> None:
+            bus.emit(
+                ChunkMoved(number, hop.step, hop.peer, self.rank, hop.start, hop.stop, hop.reduce, n_bytes)
+            )
+
+        with self._inside(Call(number, text, place_of_caller())) as call:
+            yield call, moved if heard else None
+        if heard:
+            bus.emit(CollectiveFinished(number, operation, (time.perf_counter() - started) * 1e3))
+
+    def _require_peer(self, peer: int, what: str, *, other: bool = False) -> None:
+        if not 0 <= peer < self.world_size or (other and peer == self.rank):
+            raise ArgumentError(
+                f"rank {self.rank} has no such {what}",
+                given=f"{what}={peer}, world_size={self.world_size}",
+                hint="ranks are 0 to world_size - 1" + (", and none sends to itself" if other else ""),
+            )
+
+
+def _message(tag: int, array: Array) -> Call:
+    return Call(tag, f"message with tag {tag}, {array.dtype}{list(array.shape)}", place_of_caller())
+
+
+@contextmanager
+def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[Array]:
+    """`array` as 1-D contiguous memory; what is not contiguous goes through a copy."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint="np.asarray makes one")
+    if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
+        raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}")
+    if writes and not array.flags.writeable:
+        raise ArgumentError("the array cannot be written to", given="a read-only array", hint="give a copy of it")
+    if array.flags.c_contiguous:
+        yield array.reshape(-1)
+    else:
+        copy = array.copy(order="C")
+        yield copy.reshape(-1)
+        if writes:
+            array[...] = copy
+
+
+def run_ranks(
+    program: Callable[..., R], *args: object, world_size: int, timeout: float = 60.0, on_late: Late | None = None
+) -> list[R]:
+    """Run `program(comm, *args)` on `world_size` ranks that are threads of this process; their results by rank.
+
+    Raises:
+        RankError: the program raised on a rank.
+
+    Example:
+        >>> run_ranks(lambda comm: float(comm.all_reduce_(np.ones(1) * comm.rank)[0]), world_size=4)
+        [6.0, 6.0, 6.0, 6.0]
+    """
+    alarm = Alarm()
+    results: list[R | None] = [None] * world_size
+    failures: list[tuple[int, BaseException]] = []
+    meshes = _socketpairs(world_size)
+
+    def run(rank: int) -> None:
+        ORIGIN.set(Origin(rank, ORIGIN.get().run))
+        links = Links(
+            rank, meshes[rank], alarm, generation=0, timeout=timeout, on_late=on_late or (lambda call, peers: None)
+        )
+        try:
+            results[rank] = program(Comm(rank, world_size, links), *args)
+            links.leave()
+        except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
+            failures.append((rank, error))
+            alarm.ring("raised", f"rank {rank} raised {type(error).__name__}", rank=rank)
+        finally:
+            links.close()
+
+    threads = [
+        threading.Thread(target=contextvars.copy_context().run, args=(run, rank), name=f"lab-rank-{rank}", daemon=True)
+        for rank in range(world_size)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        alarm.ring("stopped", "the launch was stopped")
+        for thread in threads:
+            thread.join()
+        raise
+    finally:
+        alarm.close()
+    if failures:
+        rank, error = failures[0]
+        if isinstance(error, LabError):
+            raise error
+        raise RankError(f"rank {rank} raised {type(error).__name__}", given=error, rank=rank) from error
+    return cast("list[R]", results)
+
+
+def run_local(
+    operation: str, algorithm: str | Plan, arrays: Sequence[Array], *, root: int = 0
+) -> list[npt.NDArray[Any]]:
+    """Run a collective on copies of `arrays`, one per rank, in threads of this process: the oracle for workers.
+
+    Example:
+        >>> [x.tolist() for x in run_local("all_reduce", "naive", [np.array([1, 2]), np.array([10, 20])])]
+        [[11, 22], [11, 22]]
+    """
+    copies = [np.array(array) for array in arrays]
+    run_ranks(lambda comm: comm.run_(copies[comm.rank], operation, algorithm, root=root), world_size=len(copies))
+    return copies
+
+
+def _socketpairs(world_size: int) -> list[dict[int, socket.socket]]:
+    """A full mesh of connected, non-blocking sockets in this process."""
+    meshes: list[dict[int, socket.socket]] = [{} for _ in range(world_size)]
+    for a, b in itertools.combinations(range(world_size), 2):
+        meshes[a][b], meshes[b][a] = socket.socketpair()
+        meshes[a][b].setblocking(False)
+        meshes[b][a].setblocking(False)
+    return meshes

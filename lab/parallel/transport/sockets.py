@@ -1,0 +1,290 @@
+"""The sockets of one rank: they send and receive in both directions at once, in the rank's own thread, by one `poll`.
+
+Sending never waits for the receiver's program: what the kernel does not take is kept and sent in later waits, so no
+order of calls can block two ranks on each other. Receiving reads only what the next call expects, so a peer that is
+ahead is simply not read.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from lab.errors import LostRankError, MeshError
+from lab.events.event import Array
+from lab.parallel.transport.alarm import Alarm
+from lab.parallel.transport.inbox import Inbox
+from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, POINT, Call, Header, mark_of, pack
+
+KEPT = 1 << 28
+"""Bytes of `send`s that may wait in the queue to a peer; then `send` waits."""
+PATIENCE = 0.5
+"""Seconds to wait for the scheduler's word when a peer has hung up: it knows the first cause, we see only the last."""
+GAP = 2.0
+"""A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
+
+Late = Callable[[Call, list[int]], object]
+"""Told when a wait is over its time: who waits for whom; it rings the alarm if it knows who is to blame."""
+
+
+_OPEN: weakref.WeakSet[Links] = weakref.WeakSet()
+
+
+def _hang_up_in_child() -> None:
+    for links in list(_OPEN):
+        links.close()
+
+
+if hasattr(os, "register_at_fork"):  # a program that forks must not keep its rank's connections open twice
+    os.register_at_fork(after_in_child=_hang_up_in_child)
+
+
+class Expected(NamedTuple):
+    """A piece that must come from `peer` into `target` (1-D, contiguous), added or stored."""
+
+    peer: int
+    target: Array
+    reduce: bool
+    last: tuple[int, int] | None = None
+    """The caller's name of what is complete with this piece."""
+
+
+class Links:
+    """The connections of a rank to its peers, and what waits to go out.
+
+    Attributes:
+        n_sent: bytes of arrays given to be sent, to compare with a formula.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        sockets: dict[int, socket.socket],
+        alarm: Alarm,
+        *,
+        generation: int,
+        timeout: float,
+        on_late: Late = lambda call, peers: None,
+    ) -> None:
+        self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
+        self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
+        self._peer_of = {sock.fileno(): peer for peer, sock in sockets.items()}
+        self._inbox = {peer: Inbox(peer, generation) for peer in sockets}
+        self._outbox: dict[int, deque[memoryview]] = {peer: deque() for peer in sockets}
+        self._poll = select.poll()
+        self._poll.register(alarm.fd, select.POLLIN)
+        self._watched: dict[int, int] = {}
+        _OPEN.add(self)
+
+    def exchange(
+        self,
+        call: Call,
+        sends: Iterable[tuple[int, Array]],
+        expected: Iterable[Expected],
+        done: Callable[[Expected], object] | None = None,
+    ) -> None:
+        """One step of a collective: send pieces and take pieces, whichever can move, until all have.
+
+        Raises:
+            MeshError: a peer is in another call, has ended, or the group has.
+            LostRankError: a peer died, or nothing moved for `timeout` seconds.
+        """
+        targets = set()
+        for peer, piece in sends:
+            targets.add(peer)
+            self._post(peer, COLLECTIVE, call, piece)
+        receives: dict[int, deque[Expected]] = {}
+        for item in expected:
+            receives.setdefault(item.peer, deque()).append(item)
+        self._turn(COLLECTIVE, call, receives, targets, done)
+
+    def send(self, call: Call, peer: int, data: Array) -> None:
+        """Send `data` (1-D); it may be changed as soon as this returns."""
+        self._post(peer, POINT, call, data)
+        self._push(peer, call)
+        box = self._outbox[peer]
+        if sum(map(len, box)) > KEPT:
+            self._turn(POINT, call, {}, {peer}, None)
+        elif box:
+            self._outbox[peer] = deque(memoryview(bytes(part)) for part in box)
+
+    def receive(self, call: Call, peer: int, target: Array) -> None:
+        """Take the message of `peer` with the tag `call.number` into `target`, whatever came before it."""
+        if (kept := self._inbox[peer].unstash(call.number)) is not None:
+            header, body = kept
+            self._require_agreement(POINT, call, peer, header, target)
+            target[:] = np.frombuffer(body, target.dtype)
+            return
+        self._turn(POINT, call, {peer: deque([Expected(peer, target, reduce=False)])}, set(), None)
+
+    def leave(self) -> None:
+        """Say goodbye to all and wait until all have: nobody hangs up on a peer that still wants something."""
+        call = Call(0, "the end of the program", "")
+        nothing = np.empty(0, np.uint8)
+        for peer in self._sockets:
+            self._post(peer, GOODBYE, call, nothing)
+        self._turn(
+            GOODBYE, call, {p: deque([Expected(p, nothing, reduce=False)]) for p in self._sockets}, set(self._sockets),
+            None,
+        )
+
+    def close(self) -> None:
+        """Hang up."""
+        for sock in self._sockets.values():
+            sock.close()
+
+    # --- the loop ---------------------------------------------------------------------------------------------------
+
+    def _post(self, peer: int, kind: int, call: Call, piece: Array) -> None:
+        body = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]  # an array is a buffer
+        self.n_sent += len(body)
+        box = self._outbox[peer]
+        box.append(memoryview(pack(kind, self.generation, call, len(body))))
+        if len(body):
+            box.append(body)
+
+    def _turn(
+        self,
+        kind: int,
+        call: Call,
+        receives: dict[int, deque[Expected]],
+        flush: set[int],
+        done: Callable[[Expected], object] | None,
+    ) -> None:
+        """Move what can move until `receives` have come and what goes to the peers in `flush` is gone."""
+        self._alarm.check()
+        ready, idle, last = set(self._sockets), 0.0, monotonic()
+        while True:
+            moved = False
+            for peer in ready:
+                if self._outbox[peer]:
+                    moved |= self._push(peer, call)
+                if wanted := receives.get(peer):
+                    moved |= self._pull(peer, kind, call, wanted, done)
+                    if not wanted:
+                        del receives[peer]
+            if not receives and not any(self._outbox[peer] for peer in flush):
+                return
+            if moved:  # what moved may move again, and asking costs less than a poll
+                idle, last = 0.0, monotonic()
+                self._alarm.check()
+                continue
+            now = monotonic()
+            idle, last = idle + min(now - last, GAP), now
+            if idle > self.timeout and kind != GOODBYE:  # a peer may compute for long before its program ends
+                self._late(call, sorted({*receives, *(p for p in flush if self._outbox[p])}))
+            ready = self._wait(receives, min(1.0, max(self.timeout - idle, 0.0) + 0.001))
+
+    def _wait(self, receives: dict[int, deque[Expected]], seconds: float) -> set[int]:
+        """The peers whose sockets can move now."""
+        for fd, peer in self._peer_of.items():
+            events = (select.POLLIN if peer in receives else 0) | (select.POLLOUT if self._outbox[peer] else 0)
+            if events != self._watched.get(fd, 0):
+                if events:
+                    self._poll.register(fd, events)
+                else:
+                    self._poll.unregister(fd)
+                self._watched[fd] = events
+        found = {fd for fd, _ in self._poll.poll(seconds * 1000)}
+        if self._alarm.fd in found:
+            self._alarm.check()
+        return {self._peer_of[fd] for fd in found if fd in self._peer_of}
+
+    def _push(self, peer: int, call: Call) -> bool:
+        """Give the kernel what it takes; whether it took anything."""
+        box = self._outbox[peer]
+        try:
+            n_taken = self._sockets[peer].sendmsg([*box] if len(box) < 8 else [box[0], box[1]])
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            self._hung_up(peer, call)
+        while n_taken:
+            if n_taken >= len(box[0]):
+                n_taken -= len(box.popleft())
+            else:
+                box[0] = box[0][n_taken:]
+                break
+        return True
+
+    def _pull(
+        self, peer: int, kind: int, call: Call, wanted: deque[Expected], done: Callable[[Expected], object] | None
+    ) -> bool:
+        """Read what is there, up to the end of the piece that is wanted; whether anything was."""
+        inbox, sock = self._inbox[peer], self._sockets[peer]
+        moved = False
+        try:
+            while wanted:
+                if inbox.header is None:
+                    if not inbox.read_header(sock):
+                        return moved
+                    self._place(inbox, kind, call, wanted[0])
+                moved = True
+                if not inbox.read_body(sock):
+                    return True  # one read, then a look at what wants to go out
+                if inbox.finish():
+                    item = wanted.popleft()
+                    if done is not None:
+                        done(item)
+        except (BlockingIOError, InterruptedError):
+            return moved
+        except (OSError, EOFError):
+            self._hung_up(peer, call)
+        return moved
+
+    def _place(self, inbox: Inbox, kind: int, call: Call, item: Expected) -> None:
+        """A header is here: decide where its body goes, or say why it is wrong."""
+        header = inbox.header
+        assert header is not None
+        if header.kind == POINT and not (kind == POINT and header.tag == call.number):
+            inbox.stash()  # its recv comes later, or never when the program ends
+        else:
+            self._require_agreement(kind, call, inbox.peer, header, item.target)
+            inbox.into(item.target, add=item.reduce)
+
+    def _require_agreement(self, kind: int, call: Call, peer: int, header: Header, target: Array) -> None:
+        agree = header.kind == kind and header.n_bytes == target.nbytes and header.mark == mark_of(call)
+        if agree and (kind != COLLECTIVE or header.number == call.number):
+            return
+        if header.kind == GOODBYE or kind == GOODBYE:
+            (still, words), ended = ((self.rank, call), peer) if header.kind == GOODBYE else ((peer, header.words), self.rank)
+            raise MeshError(
+                f"rank {ended} has ended its program, and rank {still} waits for it",
+                given=f"rank {still}: {words}",
+                hint="every rank must make the same calls",
+            )
+        raise MeshError(
+            f"ranks {min(self.rank, peer)} and {max(self.rank, peer)} make different calls",
+            given=f"rank {self.rank}: {call}; rank {peer}: {header.words}"
+            + (f" (calls number {call.number} and {header.number})" if header.number != call.number else ""),
+            hint="every rank must make the same calls in the same order, with equal shapes and dtypes",
+        )
+
+    # --- when it does not go on -------------------------------------------------------------------------------------
+
+    def _late(self, call: Call, peers: list[int]) -> NoReturn:
+        self._on_late(call, peers)
+        if self._alarm.wait(1.0):
+            self._alarm.check()
+        raise LostRankError(
+            f"rank {self.rank} waited more than {self.timeout:g} s for ranks {peers}",
+            rank=min(peers, default=-1),
+            given=f"in {call}",
+            hint="a rank may be stopped, in an endless loop, or may not make this call",
+        )
+
+    def _hung_up(self, peer: int, call: Call) -> NoReturn:
+        """A connection broke. The scheduler knows who was first; only without its word we name the one we see."""
+        if self._alarm.wait(PATIENCE):
+            self._alarm.check()
+        raise LostRankError(
+            f"rank {peer} hung up", rank=peer, given=f"rank {self.rank} was in {call}", hint="its worker may have died"
+        )

@@ -1,0 +1,100 @@
+"""What goes over a connection: a header of fixed size before each piece of an array, which says whose call it is.
+
+A receiver knows what must come next; a header that says something else names both calls before a byte is believed.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import struct
+import sys
+from typing import NamedTuple
+
+from lab.errors import MeshError
+
+MAGIC = b"lab1"
+COLLECTIVE, POINT, GOODBYE = 1, 2, 3
+"""Kinds of message: a hop of a collective; a `send`; the program of the sender has ended."""
+
+_LAYOUT = struct.Struct("<4sBxxxIQqQ8s128s")
+HEADER = _LAYOUT.size
+MAX_BYTES = 1 << 40
+"""No piece is longer; a header that claims more is damaged."""
+
+
+class Call(NamedTuple):
+    """One call of a rank's program, as its peers must make it too.
+
+    Attributes:
+        number: of the collective, counted from 0 on every rank; the tag of a `send`.
+        text: what was called, with dtype and size: equal on all ranks.
+        place: file and line of the caller, which may differ.
+    """
+
+    number: int
+    text: str
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.text} at {self.place}" if self.place else self.text
+
+
+class Header(NamedTuple):
+    """A header as it was read."""
+
+    kind: int
+    generation: int
+    number: int
+    tag: int
+    n_bytes: int
+    mark: bytes
+    words: str
+
+
+@functools.lru_cache(maxsize=4096)
+def _words(text: str, place: str) -> tuple[bytes, bytes]:
+    mark = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    return mark, (f"{text} at {place}" if place else text).encode("utf-8", "replace")[:128]
+
+
+def mark_of(call: Call) -> bytes:
+    """Eight bytes that are equal where the calls agree."""
+    return _words(call.text, call.place)[0]
+
+
+def pack(kind: int, generation: int, call: Call, n_bytes: int) -> bytes:
+    """The header of a piece of `n_bytes` bytes.
+
+    Example:
+        >>> header = pack(COLLECTIVE, 3, Call(7, "barrier", "cell.py:2"), 40)
+        >>> len(header) == HEADER, unpack(header, 3, peer=1).words
+        (True, 'barrier at cell.py:2')
+    """
+    mark, words = _words(call.text, call.place)
+    number, tag = (0, call.number) if kind == POINT else (call.number, 0)
+    return _LAYOUT.pack(MAGIC, kind, generation, number, tag, n_bytes, mark, words)
+
+
+def unpack(data: bytes | bytearray | memoryview, generation: int, *, peer: int) -> Header:
+    """Read a header.
+
+    Raises:
+        MeshError: it is none of ours, or of another generation.
+    """
+    magic, kind, theirs, number, tag, n_bytes, mark, words = _LAYOUT.unpack(data)
+    if magic != MAGIC or kind not in {COLLECTIVE, POINT, GOODBYE} or n_bytes > MAX_BYTES:
+        raise MeshError(f"what rank {peer} sent is no message of the lab", given="a damaged header")
+    if theirs != generation:
+        raise MeshError(f"rank {peer} belongs to another launch", given=f"generation {theirs}, ours is {generation}")
+    return Header(kind, theirs, number, tag, n_bytes, mark, words.rstrip(b"\0").decode("utf-8", "replace"))
+
+
+def place_of_caller() -> str:
+    """File name and line of the innermost frame outside of this room, "" if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("lab.parallel", "contextlib")):
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return ""
+    return f"{frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.f_lineno}"
