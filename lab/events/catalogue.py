@@ -111,6 +111,24 @@ class GradientStored(Event):
 
 
 @event
+class GradientCleared(Event):
+    """The gradient of a leaf was forgotten: it is back to "no gradient yet"."""
+
+    node: int
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class ValueWritten(Event):
+    """The array of a leaf was written in place, by hand or by an optimiser; its ValueSeen follows where wanted."""
+
+    node: int
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
 class BackwardFinished(Event):
     """The walk ended."""
 
@@ -206,70 +224,3 @@ class RunFinished(Event):
     n_steps: int
     elapsed_ms: float
     reason: str
-
-
-# --- ranks and collectives ---------------------------------------------------------------------------------------
-
-
-@event
-class RankStarted(Event):
-    """A rank is connected to all its peers, and its program begins."""
-
-    world_size: int
-    worker: str
-    """Address of the worker that it is pinned to; "" for a thread of this process."""
-    transport: str
-    """"unix", "tcp" or "local"."""
-
-
-@event
-class RankFinished(Event):
-    """The program of a rank ended: "finished", "raised" or "ended" (because of another rank)."""
-
-    state: str
-    reason: str
-
-
-@event
-class RankLost(Event):
-    """A rank died or does not answer; seen by the one who launched."""
-
-    lost: int
-    worker: str
-    reason: str
-
-
-@event
-class CollectiveStarted(Event):
-    """A rank entered a collective; `collective` counts them, equally on all ranks."""
-
-    collective: int
-    operation: str
-    algorithm: str
-    n_bytes: int
-    n_chunks: int
-    world_size: int
-
-
-@event
-class ChunkMoved(Event):
-    """One hop of a collective, seen by its receiver: `src` sent chunks `start` to `stop` (not included) to `dst`."""
-
-    collective: int
-    step: int
-    src: int
-    dst: int
-    start: int
-    stop: int
-    reduces: bool
-    """Added to what was there, or stored over it."""
-    n_bytes: int
-
-
-@event
-class CollectiveFinished(Event):
-    """A rank left a collective."""
-
-    collective: int
-    operation: str
-    elapsed_ms: float

@@ -9,7 +9,6 @@ import contextvars
 import itertools
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -133,9 +132,9 @@ class Comm:
     ) -> Iterator[tuple[Call, Callable[[Hop, int], object] | None]]:
         number = self.collective
         self.collective += 1
-        started = time.perf_counter()
+        about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
         if heard := bool(bus.listeners):
-            bus.emit(CollectiveStarted(number, operation, algorithm, flat.nbytes, self.world_size, self.world_size))
+            bus.emit(CollectiveStarted(*about))
 
         def moved(hop: Hop, n_bytes: int) -> None:
             bus.emit(
@@ -145,7 +144,7 @@ class Comm:
         with self._inside(Call(number, text, place_of_caller())) as call:
             yield call, moved if heard else None
         if heard:
-            bus.emit(CollectiveFinished(number, operation, (time.perf_counter() - started) * 1e3))
+            bus.emit(CollectiveFinished(*about))
 
     def _require_peer(self, peer: int, what: str, *, other: bool = False) -> None:
         if not 0 <= peer < self.world_size or (other and peer == self.rank):

@@ -1,0 +1,154 @@
+"""A cluster of worker processes, and `launch`: the same program on every rank, results by rank.
+
+`Cluster()` starts workers on this machine; with a Client or an address it uses a cluster that is there already.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lab.errors import ArgumentError, MeshError
+from lab.parallel.launch import Launch
+from lab.parallel.rank import Hook
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class Cluster:
+    """Workers for ranks: started here, or somebody's.
+
+    Args:
+        n_workers: how many to start, 4 if not given; only without `client`.
+        client: a `distributed.Client` or the address of a scheduler, as "tcp://127.0.0.1:8786".
+
+    Attributes:
+        client: the Client that it works through.
+
+    Raises:
+        MeshError: the workers cannot be started, or the scheduler cannot be reached.
+    """
+
+    def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
+        self._owned: list[Any] = []
+        if client is None:
+            self.client = self._start(4 if n_workers is None else n_workers)
+        elif n_workers is not None:
+            raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
+                                hint="give either n_workers or client")  # fmt: skip
+        else:
+            self.client = self._connect(client)
+
+    def _start(self, n_workers: int) -> Client:
+        from distributed import Client, LocalCluster
+
+        if n_workers < 1:
+            raise ArgumentError("a cluster has at least one worker", given=n_workers)
+        require_guard(sys._getframe(2))
+        local = LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", worker_dashboard_address=None,
+        )  # fmt: skip
+        self._owned.append(local)
+        client = Client(local)  # type: ignore[no-untyped-call]
+        self._owned.append(client)
+        return client
+
+    def _connect(self, client: Client | str) -> Client:
+        from distributed import Client
+
+        if not isinstance(client, str):
+            return client
+        try:
+            made = Client(client, timeout=10)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise MeshError("the scheduler cannot be reached", given=f"{client}: {error}",
+                            hint="the address is printed by `dask scheduler`") from error  # fmt: skip
+        self._owned.append(made)
+        return made
+
+    def start(
+        self, program: Callable[..., Any], *args: object, world_size: int | None = None, timeout: float = 60.0,
+        time_limit: float | None = None, wait: float = 30.0, transport: str = "auto", hook: Hook | None = None,
+    ) -> Launch:  # fmt: skip
+        """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
+        return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
+                      wait=wait, transport=transport, hook=hook)  # fmt: skip
+
+    def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
+        """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
+        return self.start(program, *args, **options).result()
+
+    def close(self) -> None:
+        """Stop what was started here; somebody else's cluster stays."""
+        while self._owned:
+            self._owned.pop().close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.client.scheduler.address if self.client.scheduler else 'closed'}>"
+
+
+def launch(
+    program: Callable[..., Any], *args: object, client: Client | Cluster | str | None = None,
+    world_size: int | None = None, timeout: float = 60.0, time_limit: float | None = None, wait: float = 30.0,
+    transport: str = "auto", hook: Hook | None = None,
+) -> list[Any]:  # fmt: skip
+    """Run `program(comm, *args)` on every rank, one rank per worker, and return what it returned, by rank.
+
+    Args:
+        program: any function that can be sent to workers; what it returns comes back.
+        client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
+        world_size: number of ranks; without it, one on every worker.
+        timeout: seconds that a rank may wait in one call while nothing moves.
+        time_limit: seconds for the whole program; no limit if not given.
+        wait: seconds to wait for workers that are busy with other runs; 0 is refused at once.
+        transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
+        hook: entered around the program on each rank, `hook(comm) -> context manager`.
+
+    Raises:
+        RankError: the program raised on a rank; all others were ended.
+        LostRankError: a rank died or does not answer; all others were ended, the cluster goes on.
+        MeshError: too few workers, other versions, or ranks that make different calls.
+        ArgumentError: the program cannot be sent.
+        RunError: it took longer than `time_limit`.
+    """
+    options: dict[str, Any] = {
+        "world_size": world_size, "timeout": timeout, "time_limit": time_limit, "wait": wait, "transport": transport,
+        "hook": hook,
+    }  # fmt: skip
+    if isinstance(client, Cluster):
+        return client.launch(program, *args, **options)
+    with Cluster(world_size if client is None else None, client) as cluster:
+        return cluster.launch(program, *args, **options)
+
+
+def require_guard(frame: Any) -> None:
+    """Refuse to start processes from an unguarded line of a script: each would run the script again.
+
+    Raises:
+        MeshError: the call stands at the top level of `__main__`, outside of `if __name__ == "__main__":`.
+    """
+    while frame is not None and not (
+        frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") in {"__main__", "__mp_main__"}
+    ):
+        frame = frame.f_back
+    file = frame.f_globals.get("__file__") if frame is not None else None
+    if not file or not Path(file).is_file():  # a notebook, a prompt, `python -c`: nothing is run again
+        return
+    for statement in ast.parse(Path(file).read_bytes()).body:
+        if statement.lineno <= frame.f_lineno <= (statement.end_lineno or 0):
+            if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+                return
+            raise MeshError("a script must not start workers when it is imported",
+                            given=f"{file}:{frame.f_lineno}: {ast.unparse(statement)[:60]}",
+                            hint='put it under `if __name__ == "__main__":`')  # fmt: skip

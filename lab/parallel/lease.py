@@ -1,0 +1,100 @@
+"""Who may use which workers: all ranks of a run get their workers at once, or the run waits in a queue, or is refused.
+
+Pure bookkeeping over names and a clock; the scheduler plugin tells it what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+
+ASKS = 3.0
+"""Seconds after which a run that does not ask any more has left the queue."""
+RETURNS = 15.0
+"""Seconds for which a worker that was lost, and has somebody to restart it, still counts as one that will be there."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run is told: "granted" with its workers by rank, "queued" or "refused" with the arithmetic."""
+
+    state: str
+    workers: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass
+class Leases:
+    """The workers of a cluster and the runs on them.
+
+    Example:
+        >>> leases = Leases()
+        >>> for name in "abc": leases.ready(name)
+        >>> leases.ask("one", 2).workers, leases.ask("two", 2).reason
+        (('a', 'b'), '2 ranks wanted, 1 of 3 workers free')
+        >>> leases.free("one", "a"); leases.free("one", "b"); leases.ask("two", 2).workers
+        ('a', 'b')
+    """
+
+    clock: Callable[[], float] = monotonic
+    workers: dict[str, bool] = field(default_factory=dict)
+    """Every worker by address, in the order of their coming; True when it is ready for ranks."""
+    holders: dict[str, str] = field(default_factory=dict)
+    """The run that each busy worker works for."""
+    lost: list[float] = field(default_factory=list)
+    """When workers were lost that somebody restarts."""
+    queue: dict[str, float] = field(default_factory=dict)
+    """Waiting runs in their order, and when they asked last."""
+
+    def arrived(self, worker: str) -> None:
+        """A worker joined; it is not ready yet."""
+        if worker not in self.workers:
+            self.workers[worker] = False
+            if self.lost:
+                self.lost.pop(0)
+
+    def ready(self, worker: str) -> None:
+        """A worker can take a rank."""
+        self.arrived(worker)
+        self.workers[worker] = True
+
+    def left(self, worker: str, *, returns: bool) -> None:
+        """A worker is gone; `returns` if something will replace it."""
+        if self.workers.pop(worker, None) is not None and returns:
+            self.lost.append(self.clock())
+        self.holders.pop(worker, None)
+
+    def free(self, run: str, worker: str) -> None:
+        """A worker does not work for a run any more."""
+        if self.holders.get(worker) == run:
+            del self.holders[worker]
+
+    def forget(self, run: str) -> None:
+        """A run does not wait any more."""
+        self.queue.pop(run, None)
+
+    def ask(self, run: str, world_size: int | None) -> Answer:
+        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are."""
+        now = self.clock()
+        self.lost = [when for when in self.lost if now - when < RETURNS]
+        self.queue = {name: asked for name, asked in self.queue.items() if now - asked < ASKS}
+        n_workers = len(self.workers) + len(self.lost)
+        wanted = n_workers if world_size is None else world_size
+        if wanted > n_workers or wanted < 1:
+            self.forget(run)
+            return Answer("refused", reason=f"{_n(wanted, 'rank')} wanted, {_n(n_workers, 'worker')}")
+        free = [name for name, is_ready in self.workers.items() if is_ready and name not in self.holders]
+        self.queue[run] = now
+        ahead = list(self.queue).index(run)
+        if len(free) < wanted or ahead:
+            reason = f"{_n(wanted, 'rank')} wanted, {len(free)} of {_n(n_workers, 'worker')} free"
+            return Answer("queued", reason=reason + (f", {_n(ahead, 'run')} before this one" if ahead else ""))
+        self.forget(run)
+        chosen = tuple(free[:wanted])
+        self.holders.update(dict.fromkeys(chosen, run))
+        return Answer("granted", chosen)
+
+
+def _n(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,121 @@
+"""What a worker knows of its ranks: one seat per run, with the alarm that ends it, and which runs are over.
+
+A seat is made by whoever comes first, the rank's thread or a message that its run has ended; a run that has ended is
+remembered, so that a task that comes late (or is tried again by Dask) refuses at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from lab.parallel.transport.alarm import Alarm
+
+if TYPE_CHECKING:
+    from lab.parallel.runtime import Comm
+
+REMEMBERED = 256
+"""Ended runs that a worker remembers."""
+
+
+class Interrupted(BaseException):
+    """Thrown into a program that computes on while its run has ended; no `except Exception` swallows it."""
+
+
+def throw_into(thread: int, kind: type[BaseException] | None) -> None:
+    """Raise `kind` in a thread at its next line of Python; None takes back what has not arrived."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind) if kind else None)
+
+
+class Seat:
+    """A rank's place on a worker.
+
+    Attributes:
+        comm: the rank's Comm once it is connected; asked from outside where the rank is.
+        thread: ident of the thread that runs the program, 0 while none does.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self.rank, self.alarm, self.thread = rank, Alarm(), 0
+        self.comm: Comm | None = None
+        self._lock = threading.Lock()
+
+    def program_begins(self, thread: int) -> None:
+        """From here on the program may be interrupted."""
+        with self._lock:
+            self.thread = thread
+
+    def program_ends(self) -> None:
+        """From here on it may not, and an interrupt that is on its way is taken back."""
+        with self._lock:
+            throw_into(self.thread, None)
+            self.thread = 0
+
+    def interrupt(self) -> None:
+        """Throw `Interrupted` into the program, if it runs."""
+        with self._lock:
+            if self.thread:
+                throw_into(self.thread, Interrupted)
+
+    def where(self) -> dict[str, object]:
+        """How many collectives the rank has entered and what it is in."""
+        comm = self.comm
+        return {"rank": self.rank, "collective": comm.collective if comm else -1, "inside": comm.inside if comm else ""}
+
+
+class Seats:
+    """All seats of a worker; usually one.
+
+    Example:
+        >>> seats = Seats()
+        >>> seats.ring("run a", "stopped", "Stop was pressed")
+        False
+        >>> seats.take("run a", 0) is None
+        True
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: dict[str, Seat] = {}
+        self._over: OrderedDict[str, None] = OrderedDict()
+
+    def take(self, run: str, rank: int) -> Seat | None:
+        """A seat, or None: the run is over, or has a rank here already."""
+        with self._lock:
+            if run in self._over or run in self._taken:
+                return None
+            seat = self._taken[run] = Seat(rank)
+            return seat
+
+    def leave(self, run: str) -> None:
+        """The rank's thread is done."""
+        with self._lock:
+            seat = self._taken.pop(run, None)
+            self._remember(run)
+        if seat is not None:
+            seat.alarm.close()
+
+    def ring(self, run: str, kind: str, why: str, rank: int = -1) -> bool:
+        """End a run here; whether a rank of it is still at work."""
+        with self._lock:
+            seat = self._taken.get(run)
+            self._remember(run)
+        if seat is not None:
+            seat.alarm.ring(kind, why, rank=rank)
+        return seat is not None
+
+    def ring_all(self, kind: str, why: str) -> None:
+        """End everything: the worker closes."""
+        for run in list(self._taken):
+            self.ring(run, kind, why)
+
+    def at(self, run: str) -> Seat | None:
+        """The seat of a run, if its rank is at work."""
+        return self._taken.get(run)
+
+    def _remember(self, run: str) -> None:
+        self._over[run] = None
+        while len(self._over) > REMEMBERED:
+            self._over.popitem(last=False)
