@@ -9,7 +9,7 @@ import ast
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.launch import Launch
@@ -88,7 +88,7 @@ class Cluster:
         while self._owned:
             self._owned.pop().close()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

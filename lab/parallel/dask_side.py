@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Future, Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
-from distributed.comm import get_address_host
+from distributed import Client, Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
+from distributed.comm.addressing import get_address_host
 
 from lab.parallel.lease import Leases
 from lab.parallel.rank import Outcome, Ticket, run_rank
@@ -109,15 +109,15 @@ class SchedulerSide(SchedulerPlugin):
         self.about[worker] = about
         self.leases.ready(worker)
 
-    async def lab_meet(self, run: str, rank: int, address: str, timeout: float) -> dict[str, Any]:
+    async def lab_meet(self, run: str, rank: int, address: str, seconds: float) -> dict[str, Any]:
         if (known := self.runs.get(run)) is None or known.cause:
             return {"state": "over"}
         known.addresses[rank] = address
         if len(known.addresses) == len(known.members):
             known.met.set()
         try:
-            await asyncio.wait_for(known.met.wait(), timeout)
-        except asyncio.TimeoutError:
+            await asyncio.wait_for(known.met.wait(), seconds)
+        except TimeoutError:
             missing = sorted(set(range(len(known.members))) - set(known.addresses))
             self._end(run, "late", f"ranks {missing} did not come: their workers are busy, or cannot start them",
                       missing[0])  # fmt: skip
@@ -126,15 +126,17 @@ class SchedulerSide(SchedulerPlugin):
     async def lab_end(self, run: str, kind: str, why: str, rank: int = -1) -> None:
         self._end(run, kind, why, rank)
 
-    async def lab_late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
+    async def lab_late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
         if (known := self.runs.get(run)) is None or known.cause:
             return
-        answers = await self._tell(known.members, {"op": "lab_where", "run": run}, ANSWERS)
+        answers = await self._tell(known.members, "lab_where", {"run": run})
         places = dict(enumerate(answers[worker] for worker in known.members))
         silent = [r for r, place in places.items() if place is None and r not in known.ended]
         outside = {r: place["collective"] for r, place in places.items() if place and not place["inside"]}
         if silent:
             about, why = silent[0], f"ranks {silent} do not answer"
+        elif may_wait:
+            return
         elif outside:
             about = min(outside, key=lambda r: (outside[r], r))
             why = f"rank {about} has not made this call"
@@ -170,8 +172,8 @@ class SchedulerSide(SchedulerPlugin):
         if known := self.runs.pop(run, None):
             known.over.set()
             known.met.set()
-            still = await self._tell(known.members, _ring(run, known.cause or {"kind": "stopped", "why": "the run is over",
-                                                                              "rank": -1}), ANSWERS)  # fmt: skip
+            cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
+            still = await self._tell(known.members, "lab_ring", _ring(run, cause))
             for worker in known.members:
                 if still[worker] is False:  # it never had a rank of this run, or has not any more
                     self.leases.free(run, worker)
@@ -187,7 +189,7 @@ class SchedulerSide(SchedulerPlugin):
         run.cause = {"kind": kind, "why": why, "rank": rank, "worker": run.members[rank] if rank >= 0 else ""}
         run.over.set()
         run.met.set()
-        self._later(self._tell(run.members, _ring(name, run.cause), ANSWERS))
+        self._later(self._tell(run.members, "lab_ring", _ring(name, run.cause)))
         self._later(self._restart_who_stays(name))
 
     async def _restart_who_stays(self, run: str) -> None:
@@ -197,29 +199,30 @@ class SchedulerSide(SchedulerPlugin):
             await self.scheduler.restart_workers(workers=stuck, timeout=5, wait_for_workers=False, on_error="return",
                                                  stimulus_id=f"lab-restart-{time.time()}")  # fmt: skip
 
-    async def _tell(self, workers: tuple[str, ...], message: dict[str, Any], timeout: float) -> dict[str, Any]:
+    async def _tell(self, workers: tuple[str, ...], op: str, message: dict[str, Any]) -> dict[str, Any]:
         """Each worker's answer, None without one; a worker that is stopped holds up nobody."""
 
         async def tell(worker: str) -> Any:
             if worker not in self.scheduler.workers:  # nobody to connect to, and connecting is tried for long
                 return None
-            # `broadcast` to one: over a connection of its own. Waited for by `wait`, which returns in time also when
-            # the connection to a stopped worker does not let itself be cancelled.
-            asked = asyncio.ensure_future(
-                self.scheduler.broadcast(msg=dict(message), workers=[worker], on_error="ignore")
-            )
-            await asyncio.wait({asked}, timeout=timeout)
-            if asked.done():
-                return asked.result().get(worker)
-            self.tasks.add(asked)  # a stopped worker reads it when it awakes
+            asked = asyncio.ensure_future(ask(worker))
+            self.tasks.add(asked)  # it lives on when we wait no longer: a stopped worker hears it when it awakes
             asked.add_done_callback(self.tasks.discard)
-            return None
+            # `wait` and not `wait_for`: it returns in time also when the connection cannot be cancelled quickly.
+            await asyncio.wait({asked}, timeout=ANSWERS)
+            return asked.result() if asked.done() else None
+
+        async def ask(worker: str) -> Any:
+            try:
+                return await getattr(self.scheduler.rpc(worker), op)(**message)
+            except OSError:  # it died
+                return None
 
         return dict(zip(workers, await asyncio.gather(*map(tell, workers)), strict=True))
 
 
 def _ring(run: str, cause: dict[str, Any]) -> dict[str, Any]:
-    return {"op": "lab_ring", "run": run, "kind": cause["kind"], "why": cause["why"], "rank": cause["rank"]}
+    return {"run": run, "kind": cause["kind"], "why": cause["why"], "rank": cause["rank"]}
 
 
 # --- the worker ------------------------------------------------------------------------------------------------------
@@ -231,8 +234,9 @@ class WorkerSide(WorkerPlugin):
     name = NAME
     idempotent = True
 
-    async def setup(self, worker: Worker) -> None:  # type: ignore[override]  # may be awaited, says distributed
-        self.worker, self.seats = worker, Seats()
+    async def setup(self, worker: Worker) -> None:
+        self.worker: Any = worker  # half of what is used here has no types
+        self.seats = Seats()
         self.address = worker.address
         self.host = get_address_host(worker.address) if "://" in worker.address else ""
         if worker.address.startswith("inproc"):
@@ -277,7 +281,7 @@ class WorkerSide(WorkerPlugin):
 
     def meet(self, run: str, rank: int, address: str, seat: Seat, timeout: float) -> dict[int, str]:
         scheduler = self.worker.scheduler
-        asked = scheduler.lab_meet(run=run, rank=rank, address=address, timeout=timeout)
+        asked = scheduler.lab_meet(run=run, rank=rank, address=address, seconds=timeout)
         answer = self._ask(seat, timeout + 5, asked)  # the scheduler gives up first, and says who is missing
         if answer["state"] == "over":
             seat.alarm.wait(1.0)
@@ -285,23 +289,25 @@ class WorkerSide(WorkerPlugin):
             seat.alarm.check()
         return dict(answer["addresses"])
 
-    def _say(self, call: Callable[..., Any], **message: Any) -> None:
+    def _say(self, word: Coroutine[Any, Any, Any]) -> None:
+        """Tell the scheduler something, without waiting for it."""
+
         async def say() -> None:
             try:
-                await call(**message)
+                await word
             except OSError:  # the scheduler is gone, and this worker soon will be
                 self.seats.ring_all("gone", "the scheduler has gone")
 
         asyncio.run_coroutine_threadsafe(say(), self.worker.loop.asyncio_loop)
 
     def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
-        self._say(self.worker.scheduler.lab_end, run=run, kind=kind, why=why, rank=about)
+        self._say(self.worker.scheduler.lab_end(run=run, kind=kind, why=why, rank=about))
 
-    def late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
-        self._say(self.worker.scheduler.lab_late, run=run, rank=rank, call=call, peers=peers)
+    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
+        self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers, may_wait=may_wait))
 
     def ended(self, run: str, rank: int) -> None:
-        self._say(self.worker.scheduler.lab_ended, run=run, rank=rank, worker=self.worker.address)
+        self._say(self.worker.scheduler.lab_ended(run=run, rank=rank, worker=self.worker.address))
 
 
 def task(ticket: Ticket) -> Outcome:
@@ -318,7 +324,7 @@ class ClientSide:
     """What `launch` asks of a cluster, through any Client."""
 
     def __init__(self, client: Client) -> None:
-        self.client = client
+        self.client: Any = client
 
     def install(self) -> None:
         """Put the plugins on the scheduler and on all workers, present and future; once is enough."""
@@ -327,7 +333,8 @@ class ClientSide:
 
     def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
         """Workers for a run, or its place in the queue."""
-        return dict(self.client.sync(self.client.scheduler.lab_ask, run=run, client=self.client.id, world_size=world_size))
+        ask = self.client.scheduler.lab_ask
+        return dict(self.client.sync(ask, run=run, client=self.client.id, world_size=world_size))
 
     def watch(self, run: str, wake: Callable[[], object]) -> Any:
         """A future of why the run ended before its program did; `wake` is called when it is known."""
@@ -341,12 +348,12 @@ class ClientSide:
         """End a run on all ranks."""
         self.client.sync(self.client.scheduler.lab_end, run=run, kind=kind, why=why)
 
-    def release(self, run: str, futures: list[Future]) -> None:
+    def release(self, run: str, futures: list[Any]) -> None:
         """Give the workers back, and forget the tasks."""
         self.client.sync(self.client.scheduler.lab_release, run=run)
         self.client.cancel(futures)
 
-    def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Future:
+    def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Any:
         """Start a rank on its worker, there and nowhere else; `wake` is called when it has ended."""
         future = self.client.submit(
             task, ticket, key=f"lab-{ticket.run}-rank-{ticket.rank}", workers=[worker], allow_other_workers=False,

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from lab.config import STATE, State
-from lab.errors import ArgumentError, LabError, LostRankError, MeshError, PlanError, RankError, RunError
+from lab.errors import ArgumentError, LostRankError, MeshError, PlanError, RankError, RunError
 from lab.events.bus import bus
 from lab.events.catalogue import RankLost
 from lab.parallel.rank import Hook, Outcome, Ticket
@@ -61,7 +61,8 @@ class Launch:
         hook: Hook | None,
     ) -> None:
         if transport not in TRANSPORTS:
-            raise ArgumentError("there is no such transport", given=repr(transport), hint=f"one of {', '.join(TRANSPORTS)}")
+            hint = f"one of {', '.join(TRANSPORTS)}"
+            raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
         if not timeout > 0:
             raise ArgumentError("a time-out is a positive number of seconds", given=timeout)
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
@@ -126,7 +127,7 @@ class Launch:
             side.install()
         except (ImportError, AttributeError) as error:
             raise MeshError("the cluster cannot load the lab", given=error,
-                            hint="install autodiff-lab on the scheduler and on all workers") from error  # fmt: skip
+                            hint="install autodiff-lab on the scheduler and on all workers") from error
         lease = self._lease(side)
         futures: list[Any] = []
         try:
@@ -239,7 +240,7 @@ def _pickled(program: Callable[..., Any], args: tuple[object, ...], hook: Hook |
     except Exception as error:
         raise ArgumentError("the program or an argument cannot be sent to workers",
                             given=f"{type(error).__name__}: {error}",
-                            hint="open files, locks and connections stay at home: make them in the program") from error  # fmt: skip
+                            hint="open files, locks and connections stay at home: make them there") from error
 
 
 def _outcome_of(rank: int, future: Any) -> Outcome:
@@ -267,5 +268,5 @@ def _raised(outcome: Outcome, world_size: int) -> BaseException:
         given=outcome.summary.replace("\n", "; "), hint="all ranks were ended; the traceback of this rank follows",
         rank=outcome.rank, traceback=text,
     )  # fmt: skip
-    made.__cause__ = error if isinstance(error, BaseException) and not isinstance(error, LabError) else error
+    made.__cause__ = error
     return made

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from lab.config import STATE, State
@@ -49,8 +50,8 @@ class Control(Protocol):
     def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
         """This rank ends the run; does not wait."""
 
-    def late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
-        """This rank waited too long: find out who is to blame, and end the run."""
+    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
+        """This rank waited too long: find out who is to blame, and end the run; not if they live and `may_wait`."""
 
     def ended(self, run: str, rank: int) -> None:
         """This rank's thread is done; does not wait."""
@@ -112,10 +113,7 @@ def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
             if bus.listeners:
                 bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid()))
             value = cloudpickle.dumps(_call(program, comm, args, seat))
-            if len(value) > RESULT_LIMIT:
-                raise MeshError(f"the result of rank {ticket.rank} is too large to be sent home",
-                                given=f"{len(value) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
-                                hint="return less, from one rank only, or write it to a file")  # fmt: skip
+            _require_small(value, ticket.rank)
             comm.links.leave()
             outcome = Outcome(ticket.rank, "finished", value)
         except BaseException as error:  # noqa: BLE001 -- it is raised again where the launch was called
@@ -127,6 +125,13 @@ def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
     return outcome
 
 
+def _require_small(value: bytes, rank: int) -> None:
+    if len(value) > RESULT_LIMIT:
+        raise MeshError(f"the result of rank {rank} is too large to be sent home",
+                        given=f"{len(value) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
+                        hint="return less, from one rank only, or write it to a file")  # fmt: skip
+
+
 def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], Hook | None, State]:
     import pickle
 
@@ -134,7 +139,7 @@ def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], Hook | N
         program, args, hook, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
     except Exception as error:
         raise MeshError("the program cannot be loaded on a worker", given=f"{type(error).__name__}: {error}",
-                        hint="define it in the notebook, or in a module that is installed on the workers") from error  # fmt: skip
+                        hint="define it in the notebook, or in a module that the workers have") from error
     return program, args, hook, state
 
 
@@ -145,7 +150,7 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
         keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation)
         sockets = keeper.gather(door, addresses, seat.alarm, MEETING)
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
-                  on_late=lambda call, peers: control.late(ticket.run, ticket.rank, str(call), peers))  # fmt: skip
+                  on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
     stack.callback(links.close)
     return Comm(ticket.rank, ticket.world_size, links)
 
@@ -162,10 +167,11 @@ def _call(program: Callable[..., Any], comm: Comm, args: tuple[Any, ...], seat: 
 def _failed(ticket: Ticket, control: Control, seat: Seat, error: BaseException) -> Outcome:
     import cloudpickle
 
+    here = str(Path(__file__).parent)
     frames = tuple(
         (frame.filename, frame.lineno or 0, frame.name, frame.line or "")
         for frame in traceback.extract_tb(error.__traceback__)
-        if os.path.dirname(frame.filename) != os.path.dirname(__file__)  # noqa: PTH120 -- cells have no path
+        if not frame.filename.startswith(here)  # the program's frames alone
     )
     summary = "".join(traceback.format_exception_only(error)).strip()
     if seat.alarm.kind:  # the run had ended; what this rank raised is a consequence
@@ -173,7 +179,8 @@ def _failed(ticket: Ticket, control: Control, seat: Seat, error: BaseException) 
     if isinstance(error, LostRankError):
         control.report(ticket.run, ticket.rank, "lost", error.problem, error.rank)
     else:
-        control.report(ticket.run, ticket.rank, "raised", f"rank {ticket.rank} raised {type(error).__name__}", ticket.rank)
+        why = f"rank {ticket.rank} raised {type(error).__name__}"
+        control.report(ticket.run, ticket.rank, "raised", why, ticket.rank)
     try:
         travels = cloudpickle.dumps(error)
         _ = cloudpickle.loads(travels)

@@ -23,7 +23,7 @@ from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel.execute import Hop, execute, waves_of
 from lab.parallel.plans import Plan, name_of, plan_of
 from lab.parallel.transport.alarm import Alarm
-from lab.parallel.transport.sockets import Late, Links
+from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
 
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
@@ -177,9 +177,7 @@ def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[
             array[...] = copy
 
 
-def run_ranks(
-    program: Callable[..., R], *args: object, world_size: int, timeout: float = 60.0, on_late: Late | None = None
-) -> list[R]:
+def run_ranks(program: Callable[..., R], *args: object, world_size: int, timeout: float = 60.0) -> list[R]:
     """Run `program(comm, *args)` on `world_size` ranks that are threads of this process; their results by rank.
 
     Raises:
@@ -196,9 +194,7 @@ def run_ranks(
 
     def run(rank: int) -> None:
         ORIGIN.set(Origin(rank, ORIGIN.get().run))
-        links = Links(
-            rank, meshes[rank], alarm, generation=0, timeout=timeout, on_late=on_late or (lambda call, peers: None)
-        )
+        links = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout)
         try:
             results[rank] = program(Comm(rank, world_size, links), *args)
             links.leave()

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Mapping
 from importlib import metadata
 
-
-
 Versions = dict[str, str]
 
 
@@ -20,7 +18,8 @@ def versions() -> Versions:
         ['python', 'lab', 'numpy', 'numba', 'cloudpickle']
     """
     python = ".".join(platform.python_version_tuple()[:2])  # byte code travels between equal minor versions
-    return {"python": python, "lab": str(getattr(sys.modules["lab"], "__version__", ""))} | {n: _installed(n) for n in ("numpy", "numba", "cloudpickle")}
+    lab = str(getattr(sys.modules["lab"], "__version__", ""))
+    return {"python": python, "lab": lab} | {name: _installed(name) for name in ("numpy", "numba", "cloudpickle")}
 
 
 def _installed(name: str) -> str:

@@ -85,7 +85,7 @@ class Inbox:
         whole = memoryview(self._scratch)  # type: ignore[arg-type]
         piece = self._scratch[: len(whole) - len(self._hole)].view(target.dtype)
         into = target[self._n_added : self._n_added + len(piece)]
-        np.add(into, piece, out=into)  # type: ignore[call-overload]  # a number, as Comm has checked
+        np.add(into, piece, out=into)
         self._n_added, self._hole = self._n_added + len(piece), whole
 
     def finish(self) -> bool:

@@ -13,10 +13,13 @@ import socket
 import sys
 import tempfile
 from pathlib import Path
+from typing import Self
 
 LONGEST = 100
 """Bytes of a unix socket's path; the kernels allow 104 to 108."""
 BACKLOG = 128
+ABSTRACT = sys.platform == "linux"
+"""Names of unix sockets that are no files."""
 
 
 class Listener:
@@ -38,7 +41,7 @@ class Listener:
     def _unix(self, host: str) -> tuple[str, socket.socket]:
         name = f"lab-{secrets.token_hex(12)}"
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        if sys.platform == "linux":  # no file: nothing can be stale, too long or left behind
+        if ABSTRACT:  # no file: nothing can be stale, too long or left behind
             sock.bind(f"\0{name}")
             sock.listen(BACKLOG)
             return f"unix:@{name}", sock
@@ -76,7 +79,7 @@ class Listener:
         self.socket.close()
         self._remove_folder()
 
-    def __enter__(self) -> Listener:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -31,8 +31,9 @@ PATIENCE = 0.5
 GAP = 2.0
 """A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
 
-Late = Callable[[Call, list[int]], object]
-"""Told when a wait is over its time: who waits for whom; it rings the alarm if it knows who is to blame."""
+Late = Callable[[Call, list[int], bool], object]
+"""Told when a wait is over its time: the call, the peers waited for, and whether they may take longer as long as they
+live. It rings the alarm if it knows who is to blame."""
 
 
 _OPEN: weakref.WeakSet[Links] = weakref.WeakSet()
@@ -72,7 +73,7 @@ class Links:
         *,
         generation: int,
         timeout: float,
-        on_late: Late = lambda call, peers: None,
+        on_late: Late = lambda call, peers, may_wait: None,
     ) -> None:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
         self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
@@ -148,7 +149,7 @@ class Links:
         self.n_sent += len(body)
         box = self._outbox[peer]
         box.append(memoryview(pack(kind, self.generation, call, len(body))))
-        if len(body):
+        if body:
             box.append(body)
 
     def _turn(
@@ -179,8 +180,9 @@ class Links:
                 continue
             now = monotonic()
             idle, last = idle + min(now - last, GAP), now
-            if idle > self.timeout and kind != GOODBYE:  # a peer may compute for long before its program ends
-                self._late(call, sorted({*receives, *(p for p in flush if self._outbox[p])}))
+            if idle > self.timeout:
+                self._late(kind, call, sorted({*receives, *(p for p in flush if self._outbox[p])}))
+                idle = 0.0
             ready = self._wait(receives, min(1.0, max(self.timeout - idle, 0.0) + 0.001))
 
     def _wait(self, receives: dict[int, deque[Expected]], seconds: float) -> set[int]:
@@ -254,8 +256,9 @@ class Links:
         agree = header.kind == kind and header.n_bytes == target.nbytes and header.mark == mark_of(call)
         if agree and (kind != COLLECTIVE or header.number == call.number):
             return
-        if header.kind == GOODBYE or kind == GOODBYE:
-            (still, words), ended = ((self.rank, call), peer) if header.kind == GOODBYE else ((peer, header.words), self.rank)
+        if GOODBYE in {header.kind, kind}:
+            gone = header.kind == GOODBYE
+            ended, still, words = (peer, self.rank, str(call)) if gone else (self.rank, peer, header.words)
             raise MeshError(
                 f"rank {ended} has ended its program, and rank {still} waits for it",
                 given=f"rank {still}: {words}",
@@ -270,8 +273,11 @@ class Links:
 
     # --- when it does not go on -------------------------------------------------------------------------------------
 
-    def _late(self, call: Call, peers: list[int]) -> NoReturn:
-        self._on_late(call, peers)
+    def _late(self, kind: int, call: Call, peers: list[int]) -> None:
+        ends = kind == GOODBYE  # a peer may compute for long before its program ends, if only it lives
+        self._on_late(call, peers, ends)
+        if ends:
+            return
         if self._alarm.wait(1.0):
             self._alarm.check()
         raise LostRankError(

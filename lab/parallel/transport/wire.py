@@ -9,6 +9,7 @@ import functools
 import hashlib
 import struct
 import sys
+from types import FrameType
 from typing import NamedTuple
 
 from lab.errors import MeshError
@@ -92,9 +93,9 @@ def unpack(data: bytes | bytearray | memoryview, generation: int, *, peer: int) 
 
 def place_of_caller() -> str:
     """File name and line of the innermost frame outside of this room, "" if there is none."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(("lab.parallel", "contextlib")):
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     if frame is None:
         return ""
     return f"{frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.f_lineno}"
