@@ -1,0 +1,160 @@
+"""Rank programs of the tests: in a file of their own, so that workers import them by name."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from lab.config import STATE
+from lab.events import ORIGIN
+
+
+def data(rank, shape, dtype):
+    """A rank's part, the same wherever it is made: small whole numbers, whose sums are exact in any order."""
+    return np.random.default_rng(rank).integers(-9, 9, shape).astype(dtype)
+
+
+def reduces(comm, shape, dtype, algorithm):
+    return comm.all_reduce_(data(comm.rank, shape, dtype), algorithm)
+
+
+def where(comm):
+    comm.barrier()
+    return comm.rank, os.getpid()
+
+
+def surroundings(comm):
+    return STATE.get().dtype, ORIGIN.get().rank, ORIGIN.get().run
+
+
+def raises(comm, rank, kind):
+    comm.barrier()
+    if comm.rank == rank:
+        raise kind("bad luck")
+    comm.barrier()
+
+
+def exits(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        os._exit(3)
+    comm.barrier()
+
+
+def returns_a_lock(comm):
+    comm.barrier()
+    return threading.Lock() if comm.rank == 1 else 0
+
+
+def returns_much(comm, n_bytes):
+    return bytes(n_bytes if comm.rank == 1 else 1)
+
+
+def killed_at(comm, rank, phase, n_loops):
+    """`rank` is killed in the middle of a call: before the exchange of that number, or when it says goodbye."""
+    links = comm.links
+    exchange, leave = links.exchange, links.leave
+    n_exchanges = 0
+
+    def counting(*args):
+        nonlocal n_exchanges
+        n_exchanges += 1
+        if comm.rank == rank and n_exchanges == phase:
+            os.kill(os.getpid(), signal.SIGKILL)
+        exchange(*args)
+
+    def leaving():
+        if comm.rank == rank and phase == "leave":
+            os.kill(os.getpid(), signal.SIGKILL)
+        leave()
+
+    links.exchange, links.leave = counting, leaving
+    for _ in range(n_loops):
+        comm.all_reduce_(np.ones(300_001, np.float32))
+    return n_exchanges
+
+
+class KillsOnLoading:
+    """Kills the first process that unpickles it."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __setstate__(self, state):
+        self.__dict__ |= state
+        try:
+            os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def takes(comm, _):
+    comm.barrier()
+
+
+def stops(comm, rank):
+    """`rank` stops itself, all of its threads, before it answers anybody."""
+    comm.barrier()
+    if comm.rank == rank:
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+    for _ in range(1000):
+        comm.barrier()
+    comm.all_reduce_(np.ones(3))
+
+
+def loops_for_ever(comm, rank):
+    while comm.rank == rank:
+        pass
+    comm.barrier()
+
+
+def waits_for_ever(comm, marker):
+    Path(f"{marker}-{comm.rank}").touch()
+    comm.recv(np.empty(1), (comm.rank + 1) % comm.world_size)
+
+
+def one_rank_calls_something_else(comm):
+    if comm.rank == 1:
+        comm.broadcast_(np.ones(4), root=0)
+    else:
+        comm.all_reduce_(np.ones(4))
+
+
+def other_dtype(comm):
+    comm.all_reduce_(np.ones(4, np.float32 if comm.rank else np.float64))
+
+
+def one_rank_misses_a_call(comm):
+    comm.barrier()
+    if comm.rank != 1:
+        comm.barrier()
+
+
+def resources(comm):
+    """What this worker's process holds open."""
+    comm.barrier()
+    held = []
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            held.append(os.readlink(entry).split(":")[0])
+        except FileNotFoundError:  # the folder's own
+            continue
+    return {
+        "eventfd": sum("anon_inode" in kind for kind in held),
+        "sockets": held.count("socket"),
+        "threads": sorted(thread.name for thread in threading.enumerate() if "lab" in thread.name.lower()),
+    }
+
+
+def forks(comm):
+    """A child of a rank ends; the rank's connections live on."""
+    comm.barrier()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    comm.barrier()
+    return comm.rank

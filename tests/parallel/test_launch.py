@@ -1,0 +1,148 @@
+"""Launches on real worker processes: results, sums, queues and refusals."""
+
+import numpy as np
+import pytest
+
+from lab import settings
+from lab.errors import ArgumentError, DTypeError, MeshError, RunError
+from lab.parallel.cluster import Cluster, launch
+from lab.parallel.runtime import run_local
+from tests.parallel import programs
+
+pytestmark = pytest.mark.slow  # the cluster alone takes seconds
+
+
+def test_results_come_by_rank_from_one_process_each(cluster):
+    results = cluster.launch(programs.where)
+    assert [rank for rank, _ in results] == [0, 1, 2, 3]
+    assert len({pid for _, pid in results}) == 4
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("algorithm", ["ring", "naive"])
+@pytest.mark.parametrize("world_size", [1, 2, 3, 4])
+def test_all_reduce_is_the_plain_sum_also_where_sizes_do_not_divide(cluster, world_size, algorithm, transport):
+    for shape, dtype in [((7,), "f4"), ((1,), "f8"), ((), "f4"), ((0,), "f4"), ((101, 13), "f8"), ((1_000_003,), "f4")]:
+        want = sum(programs.data(rank, shape, dtype) for rank in range(world_size))
+        got = cluster.launch(programs.reduces, shape, dtype, algorithm, world_size=world_size, transport=transport)
+        assert [x.dtype for x in got] == [np.dtype(dtype)] * world_size
+        for x in got:
+            np.testing.assert_array_equal(x, want)
+
+
+def test_workers_give_the_bits_that_threads_of_one_process_give(cluster):
+    def program(comm):
+        return comm.all_reduce_(np.random.default_rng(comm.rank).normal(size=1_234_567).astype("f4"))
+
+    parts = [np.random.default_rng(rank).normal(size=1_234_567).astype("f4") for rank in range(4)]
+    for here, there in zip(run_local("all_reduce", "ring", parts), cluster.launch(program), strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+def test_eight_ranks_on_eight_workers():
+    with Cluster(8) as cluster:
+        got = cluster.launch(programs.reduces, (1003,), "f8", "ring")
+        want = sum(programs.data(rank, (1003,), "f8") for rank in range(8))
+        assert all(np.array_equal(x, want) for x in got)
+        assert len(got) == 8
+
+
+def test_a_program_of_this_file_travels_by_value_with_its_arguments_and_sends_to_neighbours(cluster):
+    factor = 10.0
+
+    def shift(comm, offset):
+        comm.send(np.full((2, 3), factor * comm.rank + offset), (comm.rank + 1) % comm.world_size, tag=5)
+        return comm.recv(np.empty((2, 3)), (comm.rank - 1) % comm.world_size, tag=5)[0, 0]
+
+    assert cluster.launch(shift, 1.0) == [31.0, 1.0, 11.0, 21.0]
+
+
+def test_broadcast_gives_every_rank_what_the_root_has_and_strided_arrays_work(cluster):
+    def program(comm):
+        array = np.zeros((4, 6)) + comm.rank
+        comm.broadcast_(array[:, ::2], root=2)
+        return array[0].tolist()
+
+    got = cluster.launch(program)
+    assert got[3] == [2.0, 3.0, 2.0, 3.0, 2.0, 3.0]
+    assert got[0] == [2.0, 0.0, 2.0, 0.0, 2.0, 0.0]
+
+
+def test_settings_and_origin_travel_with_the_program(cluster):
+    with settings(dtype="float64"):
+        running = cluster.start(programs.surroundings)
+        assert running.result() == [("float64", rank, running.run) for rank in range(4)]
+
+
+def test_a_hook_is_entered_around_the_program_on_each_rank(cluster):
+    class Hook:
+        def __init__(self, comm):
+            self.comm = comm
+
+        def __enter__(self):
+            self.comm.entered = True
+
+        def __exit__(self, *_):
+            pass
+
+    assert cluster.launch(lambda comm: comm.entered, hook=Hook) == [True] * 4
+
+
+def test_more_ranks_than_workers_are_refused_with_the_arithmetic(cluster):
+    with pytest.raises(MeshError, match=r"not enough workers\ngiven: 9 ranks wanted, 4 workers"):
+        cluster.launch(programs.where, world_size=9)
+
+
+def test_two_launches_share_the_workers_and_a_third_waits_for_its_turn(cluster, tmp_path):
+    first = cluster.start(programs.waits_for_ever, str(tmp_path / "a"), world_size=3)
+    second = cluster.start(programs.where, world_size=1)
+    assert second.result()[0][0] == 0
+    with pytest.raises(MeshError, match="2 ranks wanted, 1 of 4 workers free"):
+        cluster.launch(programs.where, world_size=2, wait=0)
+    third = cluster.start(programs.where, world_size=4)
+    first.stop()
+    with pytest.raises(RunError, match="the launch was stopped"):
+        first.result()
+    assert first.state == "stopped"
+    assert len(third.result()) == 4
+
+
+def test_launches_follow_each_other_and_hold_nothing(cluster):
+    before = cluster.launch(programs.resources)
+    for _ in range(10):
+        cluster.launch(programs.where)
+    after = cluster.launch(programs.resources)
+    for b, a in zip(before, after, strict=True):
+        assert a["eventfd"] == b["eventfd"]
+        assert a["sockets"] <= b["sockets"] + 4  # ten launches have opened thirty; Dask's own pool breathes
+        assert a["threads"] == b["threads"] == []
+
+
+def test_a_launch_by_client_and_by_address_uses_the_cluster_that_is_there(cluster):
+    pids = {pid for _, pid in cluster.launch(programs.where)}
+    assert {pid for _, pid in launch(programs.where, client=cluster.client)} == pids
+    assert {pid for _, pid in launch(programs.where, client=cluster.client.scheduler.address)} == pids
+    with pytest.raises(MeshError, match="the scheduler cannot be reached"):
+        launch(programs.where, client="nonsense")
+
+
+def test_what_cannot_be_sent_is_refused_before_anything_starts(cluster):
+    import threading
+
+    lock = threading.Lock()
+    with pytest.raises(ArgumentError, match=r"cannot be sent to workers\ngiven: TypeError"):
+        cluster.launch(lambda comm: lock)
+    with pytest.raises(ArgumentError, match="too large to be sent"):
+        cluster.launch(programs.takes, bytes(40 << 20))
+    with pytest.raises(ArgumentError, match="a program is a function"):
+        cluster.launch(3)
+    with pytest.raises(ArgumentError, match=r"no such transport\ngiven: 'pigeon'"):
+        cluster.launch(programs.where, transport="pigeon")
+
+
+def test_wrong_arguments_of_a_call_are_told_on_the_rank(cluster):
+    with pytest.raises(Exception, match="ranks exchange numbers") as caught:
+        cluster.launch(lambda comm: comm.all_reduce_(np.array(["a"])))
+    assert isinstance(caught.value.__cause__, DTypeError)
+    with pytest.raises(Exception, match="has no such peer"):
+        cluster.launch(lambda comm: comm.send(np.ones(1), comm.rank))
