@@ -84,7 +84,7 @@ class Comm:
         self._require_peer(root, "root")
         plan = plan_of(operation, algorithm)
         name = algorithm if isinstance(algorithm, str) else name_of(plan)
-        text = f"{operation} {name} {array.dtype}{list(array.shape)}" + (f" root {root}" if root else "")
+        text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root else "")
         with _flat(array, adds=True) as flat, self._collective(operation, name, text, flat) as (call, moved):
             waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
             execute(self.links, call, flat, waves, self.world_size, moved)
@@ -156,14 +156,19 @@ class Comm:
 
 
 def _message(tag: int, array: Array) -> Call:
-    return Call(tag, f"message with tag {tag}, {array.dtype}{list(array.shape)}", place_of_caller())
+    return Call(tag, f"message with tag {tag}, {_kind(array)}", place_of_caller())
+
+
+def _kind(array: Array) -> str:
+    """In words: "float32[3, 4]"."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint="np.asarray makes one")
+    return f"{array.dtype}{list(array.shape)}"
 
 
 @contextmanager
 def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[Array]:
     """`array` as 1-D contiguous memory; what is not contiguous goes through a copy."""
-    if not isinstance(array, np.ndarray):
-        raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint="np.asarray makes one")
     if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
         raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}")
     if writes and not array.flags.writeable:

@@ -1,0 +1,185 @@
+"""Clusters that are not ours, scripts, and the death of those who hold the whole: each in processes of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from lab.parallel.cluster import Cluster
+from tests.parallel import programs
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+
+
+class Program:
+    """A child process in a session of its own, its output line by line; it and its children are ended at the end."""
+
+    def __init__(self, *command, **environment):
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    def until(self, pattern):
+        """Read up to a line that matches."""
+        seen = []
+        for line in self.process.stdout:
+            seen.append(line)
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError(f"no {pattern!r} in:\n{''.join(seen)}")
+
+    def rest(self):
+        return self.process.stdout.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def script(folder, text, **environment):
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(text))
+    return Program(sys.executable, str(path), **environment)
+
+
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
+def test_a_scheduler_and_workers_that_were_started_by_hand_serve_as_well(proxy):
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(
+            Program(sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
+                    http_proxy=proxy, HTTP_PROXY=proxy)
+        )  # fmt: skip
+        address = scheduler.until(r"Scheduler at:\s+(tcp://\S+)")[1]
+        workers = [
+            stack.enter_context(
+                Program(sys.executable, "-m", "dask", "worker", address, "--host", "127.0.0.1", "--nthreads", "1",
+                        "--no-dashboard", http_proxy=proxy, HTTP_PROXY=proxy)
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        for worker in workers:
+            worker.until(r"Registered to:")
+        with Cluster(client=address) as cluster:
+            assert [rank for rank, _ in cluster.launch(programs.where)] == [0, 1]
+            got = cluster.launch(programs.reduces, (1003,), "f4", "ring", transport="tcp")
+            assert (got[0] == sum(programs.data(rank, (1003,), "f4") for rank in range(2))).all()
+
+
+def test_a_script_without_a_guard_is_told_so_and_starts_nothing(tmp_path):
+    text = """
+        from lab.parallel.cluster import Cluster
+
+        cluster = Cluster(2)
+        """
+    with script(tmp_path, text) as program:
+        told = program.rest()
+    assert "a script must not start workers when it is imported" in told
+    assert "script.py:4: cluster = Cluster(2)" in told
+    assert 'hint:  put it under `if __name__ == "__main__":`' in told
+
+
+LAUNCHES = """
+    import sys
+    from lab.parallel.cluster import Cluster
+    from tests.parallel import programs
+
+    if __name__ == "__main__":
+        with Cluster(2) as cluster:
+            print("pids", *(pid for _, pid in cluster.launch(programs.where)), flush=True)
+            running = cluster.start(programs.waits_for_ever, sys.argv[0], timeout=1000)
+            while not running.workers:
+                pass
+            print("running", flush=True)
+            try:
+                running.result()
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+                print(len(cluster.launch(programs.where)), "ranks again", flush=True)
+    """
+
+
+def gone(pid):
+    """Wait for the end of a process that is not our child."""
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    import select
+
+    ended = bool(select.select([fd], [], [], 30)[0])
+    os.close(fd)
+    return ended
+
+
+def test_control_c_at_a_terminal_stops_all_ranks_and_the_cluster_goes_on(tmp_path):
+    with script(tmp_path, LAUNCHES) as program:
+        program.until("running")
+        os.killpg(program.process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+        program.until("interrupted")
+        program.until("2 ranks again")
+
+
+def test_when_the_notebook_is_killed_nothing_stays(tmp_path):
+    with script(tmp_path, LAUNCHES) as program:
+        pids = [int(pid) for pid in program.until(r"pids (\d+ \d+)")[1].split()]
+        program.until("running")
+        program.process.kill()
+        assert all(map(gone, pids))
+
+
+def test_when_only_the_client_goes_ranks_end_and_the_workers_serve_others(tmp_path, cluster):
+    text = f"""
+        from lab.parallel.cluster import Cluster
+        from tests.parallel import programs
+
+        with Cluster(client={cluster.client.scheduler.address!r}) as there:
+            running = there.start(programs.waits_for_ever, {str(tmp_path / "at")!r}, timeout=1000)
+            while not running.workers:
+                pass
+            print("running", flush=True)
+            running.result()
+        """
+    with script(tmp_path, text) as program:
+        program.until("running")
+        program.process.kill()
+        assert len(cluster.launch(programs.where, world_size=4)) == 4
+
+
+def test_when_the_scheduler_dies_the_launch_ends_with_an_error():
+    from lab.errors import LabError
+
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(
+            Program(sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        )
+        address = scheduler.until(r"Scheduler at:\s+(tcp://\S+)")[1]
+        worker = stack.enter_context(
+            Program(sys.executable, "-m", "dask", "worker", address, "--host", "127.0.0.1", "--nthreads", "1",
+                    "--no-dashboard", "--nworkers", "2", "--death-timeout", "1")
+        )  # fmt: skip
+        worker.until("Registered to:")
+        worker.until("Registered to:")
+        with Cluster(client=address) as cluster:
+            pids = [pid for _, pid in cluster.launch(programs.where)]
+            running = cluster.start(programs.waits_for_ever, str(Path(os.devnull)), timeout=1000)
+            while not running.workers:
+                pass
+            scheduler.process.kill()
+            with pytest.raises(LabError, match="the scheduler has gone"):
+                running.result()
+            assert all(map(gone, pids))

@@ -1,0 +1,107 @@
+"""Leases on paper: all workers at once, first come first served, nothing held by the dead."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.parallel.lease import ASKS, RETURNS, Leases
+from lab.parallel.versions import differences, versions
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def leases():
+    made = Leases(clock=Clock())
+    for name in "abcd":
+        made.ready(name)
+    return made
+
+
+def test_nobody_gets_a_part_of_what_it_wants(leases):
+    assert leases.ask("one", 3).workers == ("a", "b", "c")
+    assert leases.ask("two", 2).state == "queued"
+    assert set(leases.holders.values()) == {"one"}
+
+
+def test_who_asked_first_is_served_first_also_if_it_wants_more(leases):
+    leases.ask("one", 3)
+    assert leases.ask("two", 4).reason == "4 ranks wanted, 1 of 4 workers free"
+    assert leases.ask("three", 1).reason == "1 rank wanted, 1 of 4 workers free, 1 run before this one"
+    for worker in "abc":
+        leases.free("one", worker)
+    assert leases.ask("three", 1).state == "queued"
+    assert leases.ask("two", 4).state == "granted"
+
+
+def test_who_does_not_ask_any_more_blocks_nobody(leases):
+    leases.ask("one", 3)
+    leases.ask("dead", 4)
+    leases.clock.now += ASKS + 1
+    assert leases.ask("three", 1).workers == ("d",)
+
+
+def test_more_than_there_are_is_refused_and_none_too(leases):
+    assert leases.ask("one", 5).reason == "5 ranks wanted, 4 workers"
+    assert leases.ask("one", 0).state == "refused"
+    assert Leases().ask("one", None).reason == "0 ranks wanted, 0 workers"
+    assert leases.ask("one", None).workers == ("a", "b", "c", "d")
+
+
+def test_a_lost_worker_that_somebody_restarts_is_waited_for_but_not_for_ever(leases):
+    leases.left("a", returns=True)
+    assert leases.ask("one", 4).reason == "4 ranks wanted, 3 of 4 workers free"
+    leases.arrived("e")
+    assert leases.ask("one", 4).state == "queued"  # it is there and not ready
+    leases.ready("e")
+    assert leases.ask("one", 4).workers == ("b", "c", "d", "e")
+    leases.left("b", returns=True)
+    leases.clock.now += RETURNS + 1
+    assert leases.ask("two", 4).reason == "4 ranks wanted, 3 workers"
+
+
+def test_a_worker_that_was_sent_away_does_not_come_back(leases):
+    leases.left("a", returns=False)
+    assert leases.ask("one", 4).state == "refused"
+
+
+def test_only_the_holder_frees(leases):
+    leases.ask("one", 1)
+    leases.free("two", "a")
+    assert leases.holders == {"a": "one"}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["ask", "end", "kill", "ready"]), st.integers(0, 4), st.integers(1, 4))))
+def test_no_worker_ever_works_for_two(steps):
+    leases, granted = Leases(clock=Clock()), {}
+    for what, name, number in steps:
+        if what == "ready":
+            leases.ready(f"w{name}")
+        elif what == "kill":
+            leases.left(f"w{name}", returns=False)
+            granted = {run: [w for w in workers if w != f"w{name}"] for run, workers in granted.items()}
+        elif what == "end":
+            for worker in granted.pop(name, []):
+                leases.free(name, worker)
+        elif name not in granted and (answer := leases.ask(name, number)).state == "granted":
+            assert len(answer.workers) == number
+            granted[name] = list(answer.workers)
+        held = [worker for workers in granted.values() for worker in workers]
+        assert sorted(held) == sorted(leases.holders)
+        assert len(held) == len(set(held))
+
+
+def test_versions_that_differ_are_a_table():
+    ours = versions()
+    assert differences(ours, {"tcp://a": ours}) == ""
+    theirs = ours | {"numpy": "1.0", "numba": "none"}
+    assert differences(ours, {"tcp://a": ours, "tcp://b": theirs}).splitlines() == [
+        f"numpy {ours['numpy']} here, 1.0 on tcp://b",
+        f"numba {ours['numba']} here, none on tcp://b",
+    ]
+    assert differences(ours, {"tcp://a": {}}).count("\n") == len(ours) - 1

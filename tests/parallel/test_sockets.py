@@ -1,0 +1,290 @@
+"""Ranks as threads over real sockets: sums, messages, disagreements, and what a broken wire does."""
+
+import os
+import socket
+import threading
+
+import numpy as np
+import pytest
+
+from lab.errors import ArgumentError, LostRankError, MeshError, RankError
+from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
+from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
+from lab.parallel import execute as executing
+from lab.parallel.runtime import Comm, run_local, run_ranks
+from lab.parallel.transport.alarm import Alarm
+from lab.parallel.transport.sockets import Links
+from lab.parallel.transport.wire import COLLECTIVE, HEADER, MAX_BYTES, POINT, Call, Header, pack, unpack
+
+
+@pytest.fixture
+def wire():
+    """The links of rank 0 and the bare other end of its only connection."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    alarm = Alarm()
+    links = Links(0, {1: ours}, alarm, generation=7, timeout=5.0)
+    yield links, theirs, alarm
+    links.close()
+    theirs.close()
+    alarm.close()
+
+
+def parts(world_size, size, dtype="f8"):
+    return [np.random.default_rng(rank).normal(size=size).astype(dtype) for rank in range(world_size)]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", [0, 1, 7, 1000])
+@pytest.mark.parametrize("world_size", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize(("operation", "algorithm"), COLLECTIVES)
+def test_every_plan_gives_the_bits_that_it_gives_on_paper(operation, algorithm, world_size, size, dtype):
+    arrays = parts(world_size, size, dtype)
+    want = simulate_arrays(COLLECTIVES[operation, algorithm], arrays)
+    want = want[0] if isinstance(want, tuple) else want
+    for got, wanted in zip(run_local(operation, algorithm, arrays), want, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_segments_change_no_bit(monkeypatch):
+    arrays = parts(3, 100_003, "f4")
+    whole = run_local("all_reduce", "ring", arrays)
+    monkeypatch.setattr(executing, "SEGMENT", 1000)
+    for a, b in zip(whole, run_local("all_reduce", "ring", arrays), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_receive_does_not_overtake_a_send_of_the_same_chunk():
+    def swap(rank, world_size, n_chunks):
+        yield Send(1 - rank, 0, n_chunks), Recv(1 - rank, 0, n_chunks, False)
+
+    a, b = run_local("shift", swap, [np.zeros(1_000_000), np.ones(1_000_000)])
+    assert (a == 1).all()
+    assert (b == 0).all()
+
+
+def test_receives_of_one_step_are_added_in_the_order_written():
+    def gather(rank, world_size, n_chunks):
+        yield tuple(Recv(peer, 0, n_chunks, True) for peer in (2, 1)) if rank == 0 else (Send(0, 0, n_chunks),)
+
+    big = [np.float32([1.0]), np.float32([2**24]), np.float32([-(2**24)])]
+    assert run_local("reduce", gather, big)[0] == (big[0] + big[2]) + big[1]
+
+
+@pytest.mark.parametrize("root", [0, 1, 2])
+def test_broadcast_from_any_root(root):
+    got = run_local("broadcast", "flat", [np.full(3, rank) for rank in range(3)], root=root)
+    assert [x.tolist() for x in got] == [[root] * 3] * 3
+
+
+def test_bytes_sent_are_those_of_the_formula():
+    def program(comm):
+        comm.all_reduce_(np.ones(12_000, np.float32))
+        return comm.links.n_sent
+
+    assert run_ranks(program, world_size=4) == [2 * 3 * 12_000] * 4  # 2 (n - 1) / n of 48,000 bytes
+
+
+def test_one_event_for_each_hop_also_when_it_goes_in_segments(monkeypatch):
+    monkeypatch.setattr(executing, "SEGMENT", 4000)
+    with record() as seen:
+        run_local("all_reduce", "ring", parts(3, 10_000, "f4"))
+    moved = [e for e in seen if isinstance(e, ChunkMoved)]
+    assert sorted((e.step, e.src, e.dst, e.reduces) for e in moved) == sorted(
+        (step, rank, (rank + 1) % 3, step < 2) for step in range(4) for rank in range(3)
+    )
+    assert sum(e.n_bytes for e in moved) == 4 * 40_000
+    assert all(e.rank == e.dst for e in moved)
+    assert sum(isinstance(e, CollectiveStarted) for e in seen) == sum(isinstance(e, CollectiveFinished) for e in seen) == 3
+
+
+def test_messages_find_their_recv_by_tag_whatever_the_order():
+    def program(comm):
+        if comm.rank == 0:
+            for tag in range(5):
+                comm.send(np.full((300, 1000), tag, np.float64), 1, tag)
+        comm.barrier()
+        if comm.rank == 1:
+            return [comm.recv(np.empty((300, 1000)), 0, tag).max() for tag in reversed(range(5))]
+        return None
+
+    assert run_ranks(program, world_size=2)[1] == [4, 3, 2, 1, 0]
+
+
+def test_both_may_send_much_before_they_receive():
+    def program(comm):
+        out = np.full(3_000_000, comm.rank, np.float64)
+        comm.send(out, 1 - comm.rank)
+        out[:] = -1  # a copy was sent
+        return comm.recv(np.empty(3_000_000), 1 - comm.rank).max()
+
+    assert run_ranks(program, world_size=2) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda comm: comm.all_reduce_(np.ones(3 + comm.rank)),
+        lambda comm: comm.all_reduce_(np.ones((4, 3) if comm.rank else (3, 4))),
+        lambda comm: comm.all_reduce_(np.ones(3, "f4" if comm.rank else "i4")),
+        lambda comm: comm.all_reduce_(np.ones(3), "naive" if comm.rank else "ring"),
+        lambda comm: comm.barrier() if comm.rank else comm.all_reduce_(np.ones(1)),
+        lambda comm: comm.send(np.ones(3), 0) if comm.rank else comm.recv(np.ones(4), 1),
+        lambda comm: comm.barrier() if comm.rank else comm.recv(np.ones(4), 1),
+    ],
+    ids=["size", "shape", "dtype", "algorithm", "operation", "message", "kind"],
+)
+def test_calls_that_differ_are_named_with_both_ranks_and_lines(call):
+    with pytest.raises(MeshError, match=r"ranks 0 and 1 make different calls\ngiven: rank \d: .* at test_sockets.py:\d+; "
+                                        r"rank \d: .* at test_sockets.py:\d+"):  # fmt: skip
+        run_ranks(call, world_size=2)
+
+
+def test_a_rank_that_ended_is_named_by_who_waits_for_it():
+    with pytest.raises(MeshError, match="rank 1 has ended its program, and rank 0 waits for it"):
+        run_ranks(lambda comm: comm.rank or comm.recv(np.ones(1), 1), world_size=2)
+
+
+def test_a_rank_that_raises_ends_all_and_is_named():
+    with pytest.raises(RankError, match="rank 2 raised ZeroDivisionError") as caught:
+        run_ranks(lambda comm: comm.barrier() if comm.rank < 2 else 1 / 0, world_size=3)
+    assert caught.value.rank == 2
+
+
+def test_nothing_for_too_long_is_an_error_that_names_the_call(wire):
+    links, _, _ = wire
+    links.timeout = 0.05
+    with pytest.raises(LostRankError, match=r"rank 0 waited more than 0.05 s for ranks \[1\]\ngiven: in barrier") as caught:
+        Comm(0, 2, links).barrier()
+    assert caught.value.rank == 1
+
+
+def test_a_pause_of_the_waiter_itself_is_no_time_out(wire, monkeypatch):
+    """Suspended for an hour between two looks: the peer was too, and answers when both awake."""
+    from lab.parallel.transport import sockets
+
+    links, theirs, _ = wire
+    clock = iter([0.0, 0.0, 3600.0, 3600.1])
+    real, n_polls = links._poll, 0
+
+    class Sleepy:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def poll(self, milliseconds):
+            nonlocal n_polls
+            n_polls += 1
+            if n_polls == 2:
+                theirs.sendall(pack(POINT, 7, Call(0, "message with tag 0, float64[1]", ""), 8) + np.ones(1).tobytes())
+            return real.poll(0 if n_polls == 1 else milliseconds)
+
+    monkeypatch.setattr(sockets, "monotonic", lambda: next(clock, 3600.2))
+    monkeypatch.setattr(links, "_poll", Sleepy())
+    assert Comm(0, 2, links).recv(np.zeros(1), 1) == [1.0]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"x" * HEADER,
+        pack(9, 7, Call(0, "barrier", ""), 1),
+        pack(COLLECTIVE, 7, Call(0, "barrier", ""), MAX_BYTES + 1),
+        pack(COLLECTIVE, 6, Call(0, "barrier", ""), 1),
+    ],
+    ids=["garbage", "kind", "length", "generation"],
+)
+def test_a_damaged_or_foreign_header_is_refused_before_a_byte_is_stored(wire, words):
+    links, theirs, _ = wire
+    theirs.sendall(words + bytes(100))
+    target = np.ones(1)
+    with pytest.raises(MeshError, match=r"no message of the lab|belongs to another launch"):
+        Comm(0, 2, links).recv(target, 1)
+    assert target[0] == 1
+
+
+def test_a_message_that_claims_to_be_huge_is_not_allocated(wire):
+    links, theirs, _ = wire
+    theirs.sendall(pack(POINT, 7, Call(3, "message", ""), 1 << 39))
+    with pytest.raises(MeshError, match="has sent more than 256 MiB that nobody receives"):
+        Comm(0, 2, links).recv(np.ones(1), 1, tag=0)
+
+
+def test_a_header_comes_through_byte_by_byte(wire):
+    links, theirs, _ = wire
+    message = pack(POINT, 7, Call(0, "message with tag 0, float64[2]", "there"), 16) + np.arange(2.0).tobytes()
+
+    def drip():
+        for i in range(len(message)):
+            theirs.sendall(message[i : i + 1])
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    assert Comm(0, 2, links).recv(np.zeros(2), 1).tolist() == [0.0, 1.0]
+    thread.join()
+
+
+def test_headers_survive_packing():
+    call = Call(12, "all_reduce ring float32[3]", "cell ü.py:3")
+    assert unpack(pack(COLLECTIVE, 2, call, 12), 2, peer=0)[:5] == Header(COLLECTIVE, 2, 12, 0, 12, b"", "")[:5]
+    assert unpack(pack(COLLECTIVE, 2, call, 12), 2, peer=0).words == "all_reduce ring float32[3] at cell ü.py:3"
+
+
+def test_a_peer_that_hangs_up_is_lost_unless_the_alarm_knows_better(wire):
+    links, theirs, alarm = wire
+    theirs.close()
+    with pytest.raises(LostRankError, match="rank 1 hung up"):
+        Comm(0, 2, links).recv(np.ones(1), 1)
+    alarm.ring("lost", "rank 3 was lost", rank=3)
+    with pytest.raises(LostRankError, match="rank 3 was lost"):
+        Comm(0, 2, links).recv(np.ones(1), 1)
+
+
+def test_the_alarm_ends_a_wait_at_once(wire):
+    links, _, alarm = wire
+    links.timeout = 1000.0
+    threading.Timer(0.01, alarm.ring, ("stopped", "Stop was pressed")).start()
+    with pytest.raises(MeshError, match="Stop was pressed"):
+        Comm(0, 2, links).recv(np.ones(1), 1)
+
+
+def test_an_alarm_rings_once_and_not_after_it_was_closed():
+    alarm, heard = Alarm(), []
+    alarm.on_ring(lambda: heard.append("before"))
+    assert alarm.ring("raised", "rank 1 raised", rank=1)
+    assert not alarm.ring("stopped", "too late")
+    alarm.on_ring(lambda: heard.append("after"))
+    assert heard == ["before", "after"]
+    assert alarm.why == "rank 1 raised"
+    alarm.close()
+    alarm.close()
+    other = Alarm()
+    other.close()
+    assert not other.ring("stopped", "nobody is there")
+
+
+def test_a_forked_child_does_not_hold_the_connection(wire):
+    links, theirs, _ = wire
+    read_end, write_end = os.pipe()
+    child = os.fork()  # no other thread of ours runs now
+    if child == 0:
+        fds = [sock.fileno() for sock in links._sockets.values()]
+        os.write(write_end, b"closed" if fds == [-1] else b"open")
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read_end, 10) == b"closed"
+    os.close(read_end)
+    os.close(write_end)
+    theirs.sendall(pack(POINT, 7, Call(0, "message with tag 0, float64[1]", ""), 8) + np.ones(1).tobytes())
+    assert Comm(0, 2, links).recv(np.zeros(1), 1) == [1.0]  # the parent's lives on
+
+
+def test_arrays_that_cannot_be_written_or_are_none_are_refused(wire):
+    comm = Comm(0, 2, wire[0])
+    frozen = np.ones(3)
+    frozen.setflags(write=False)
+    with pytest.raises(ArgumentError, match="cannot be written to"):
+        comm.recv(frozen, 1)
+    with pytest.raises(ArgumentError, match=r"NumPy arrays\ngiven: float"):
+        comm.all_reduce_(1.0)
+    with pytest.raises(ArgumentError, match=r"no such root\ngiven: root=2, world_size=2"):
+        comm.broadcast_(np.ones(1), root=2)
