@@ -46,6 +46,8 @@ class Cluster:
     def _start(self, n_workers: int) -> Client:
         from distributed import Client, LocalCluster
 
+        from lab.parallel.dask_side import ClientSide
+
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=n_workers)
         require_guard(sys._getframe(2))
@@ -56,6 +58,7 @@ class Cluster:
         self._owned.append(local)
         client = Client(local)  # type: ignore[no-untyped-call]
         self._owned.append(client)
+        ClientSide(client).install()  # before the first launch: an interrupt at any time must not reach the workers
         return client
 
     def _connect(self, client: Client | str) -> Client:
@@ -81,7 +84,12 @@ class Cluster:
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
-        return self.start(program, *args, **options).result()
+        running = self.start(program, *args, **options)
+        try:
+            return running.result()
+        except BaseException:
+            running.stop()  # an interrupt may come before result() waits
+            raise
 
     def close(self) -> None:
         """Stop what was started here; somebody else's cluster stays."""

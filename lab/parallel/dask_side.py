@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import threading
 import time
@@ -243,6 +244,10 @@ class WorkerSide(WorkerPlugin):
             self.host = "127.0.0.1"
         worker.handlers["lab_ring"] = self.lab_ring
         worker.handlers["lab_where"] = self.lab_where
+        if worker.nanny and threading.current_thread() is threading.main_thread():
+            # A terminal and Jupyter send Ctrl-C to every process of the group. The ranks are stopped by the scheduler's
+            # word, the worker by its nanny; dying of the signal would cost the learner the whole cluster.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         about = {"versions": versions(), "host": _host_identity(), "pid": os.getpid()}
         await worker.scheduler.lab_ready(worker=worker.address, about=about)
 

@@ -174,6 +174,9 @@ class Launch:
         outcomes = self._collect(side, futures, watching)
         if len(outcomes) == len(futures) and all(outcome.state == "finished" for outcome in outcomes.values()):
             return [pickle.loads(outcomes[rank].value) for rank in range(len(futures))]  # noqa: S301 -- our own ranks'
+        if watching.done() and watching.exception() is not None:
+            raise MeshError("the scheduler has gone", given=watching.exception(),
+                            hint="its ranks have ended or soon will; start a cluster again")  # fmt: skip
         raise self._error_of(watching.result() if watching.done() else {}, outcomes)
 
     def _collect(self, side: ClientSide, futures: list[Any], watching: Any) -> dict[int, Outcome]:

@@ -54,7 +54,7 @@ class Program:
 def script(folder, text, **environment):
     path = folder / "script.py"
     path.write_text(textwrap.dedent(text))
-    return Program(sys.executable, str(path), **environment)
+    return Program(sys.executable, str(path), str(folder / "at"), **environment)
 
 
 @pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
@@ -95,16 +95,22 @@ def test_a_script_without_a_guard_is_told_so_and_starts_nothing(tmp_path):
 
 LAUNCHES = """
     import sys
+    import threading
+    from pathlib import Path
     from lab.parallel.cluster import Cluster
     from tests.parallel import programs
 
     if __name__ == "__main__":
         with Cluster(2) as cluster:
             print("pids", *(pid for _, pid in cluster.launch(programs.where)), flush=True)
-            running = cluster.start(programs.waits_for_ever, sys.argv[0], timeout=1000)
-            while not running.workers:
-                pass
-            print("running", flush=True)
+            running = cluster.start(programs.waits_for_ever, sys.argv[1], timeout=1000)
+
+            def announce():
+                while len(list(Path(sys.argv[1]).parent.glob("at-*"))) < 2:
+                    pass
+                print("running", flush=True)
+
+            threading.Thread(target=announce).start()
             try:
                 running.result()
             except KeyboardInterrupt:
@@ -170,7 +176,7 @@ def test_when_the_scheduler_dies_the_launch_ends_with_an_error():
         address = scheduler.until(r"Scheduler at:\s+(tcp://\S+)")[1]
         worker = stack.enter_context(
             Program(sys.executable, "-m", "dask", "worker", address, "--host", "127.0.0.1", "--nthreads", "1",
-                    "--no-dashboard", "--nworkers", "2", "--death-timeout", "1")
+                    "--no-dashboard", "--nworkers", "2")
         )  # fmt: skip
         worker.until("Registered to:")
         worker.until("Registered to:")
