@@ -142,7 +142,7 @@ class SchedulerSide(SchedulerPlugin):
             about = min(outside, key=lambda r: (outside[r], r))
             why = f"rank {about} has not made this call"
         else:
-            about, why = min(peers, default=-1), f"ranks {peers} are late"
+            about, why = min(peers, default=-1), f"ranks {list(peers)} are late"
         self._end(run, "late", f"{why}: rank {rank} waited too long in {call}", about)
 
     async def lab_ended(self, run: str, rank: int, worker: str) -> None:
@@ -197,7 +197,9 @@ class SchedulerSide(SchedulerPlugin):
         await asyncio.sleep(GRACE)
         stuck = [w for w, holder in self.leases.holders.items() if holder == run and self.has_nanny.get(w)]
         if stuck:
-            await self.scheduler.restart_workers(workers=stuck, timeout=5, wait_for_workers=False, on_error="return",
+            # A nanny needs up to 9 s to be rid of a stopped process. With less time the scheduler gives the worker up,
+            # and its nanny with it: it never comes back.
+            await self.scheduler.restart_workers(workers=stuck, timeout=30, wait_for_workers=False, on_error="return",
                                                  stimulus_id=f"lab-restart-{time.time()}")  # fmt: skip
 
     async def _tell(self, workers: tuple[str, ...], op: str, message: dict[str, Any]) -> dict[str, Any]:

@@ -145,8 +145,8 @@ class Launch:
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:
-                raise MeshError("there are not enough workers", given=answer["reason"],
-                                hint="launch with fewer ranks, start more workers, or wait until others end")  # fmt: skip
+                hint = "launch with fewer ranks, start more workers, or wait until others end"
+                raise MeshError("there are not enough workers", given=answer["reason"], hint=hint)
             if answer["reason"] != self.waits_for:
                 self.waits_for = answer["reason"]
                 log.info("%s waits: %s", self.run, self.waits_for)

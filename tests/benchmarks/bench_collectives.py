@@ -123,7 +123,8 @@ def main():
                 try:
                     cluster.launch(killed)
                 except LostRankError as error:
-                    print(f"  kill -9 of rank {error.rank}: told {perf_counter() - start:.2f} s after the launch began", end="")
+                    seconds = perf_counter() - start
+                    print(f"  kill -9 of rank {error.rank}: told {seconds:.2f} s after the launch began", end="")
                 start = perf_counter()
                 cluster.launch(lambda comm: comm.rank)
                 print(f", the next launch had ended {perf_counter() - start:.2f} s later")

@@ -139,7 +139,7 @@ def resources(comm):
     held = []
     for entry in Path("/proc/self/fd").iterdir():
         try:
-            held.append(os.readlink(entry).split(":")[0])
+            held.append(str(entry.readlink()).split(":", maxsplit=1)[0])
         except FileNotFoundError:  # the folder's own
             continue
     return {

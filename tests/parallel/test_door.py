@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lab.errors import LostRankError, MeshError
+from lab.errors import LabError, LostRankError, MeshError
 from lab.parallel.transport import door as doors
 from lab.parallel.transport import listen
 from lab.parallel.transport.alarm import Alarm
@@ -35,7 +35,7 @@ class Meeting:
             self.meshes[rank] = self.keepers[rank].gather(
                 self.listeners[rank], self.addresses, self.alarm, self.timeout
             )
-        except Exception as error:
+        except LabError as error:
             self.meshes[rank] = error
             self.alarm.ring("raised", f"rank {rank} raised", rank=rank)
 

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -43,10 +43,8 @@ class Program:
         return self
 
     def __exit__(self, *_):
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.stdout.close()
         self.process.wait()
 

@@ -1,4 +1,4 @@
-"""What ranks, learners and strangers can do to a launch: it ends with one error that names the rank, and the next works."""
+"""What ranks and learners can do to a launch: it ends with one error that names the rank, and the next launch works."""
 
 import os
 import signal
@@ -131,7 +131,7 @@ def test_a_rank_that_awakes_when_the_others_have_gone_ends_itself(cluster):
 
 def test_a_rank_in_an_endless_loop_is_interrupted_and_its_worker_lives(cluster):
     before = pids(cluster)
-    with pytest.raises(RunError, match="the launch took longer than 0.5 s"):
+    with pytest.raises(RunError, match=r"the launch took longer than 0\.5 s"):
         cluster.launch(programs.loops_for_ever, 1, time_limit=0.5)
     assert pids(cluster) == before
 

@@ -95,7 +95,8 @@ def test_one_event_for_each_hop_also_when_it_goes_in_segments(monkeypatch):
     )
     assert sum(e.n_bytes for e in moved) == 4 * 40_000
     assert all(e.rank == e.dst for e in moved)
-    assert sum(isinstance(e, CollectiveStarted) for e in seen) == sum(isinstance(e, CollectiveFinished) for e in seen) == 3
+    assert sum(isinstance(e, CollectiveStarted) for e in seen) == 3
+    assert sum(isinstance(e, CollectiveFinished) for e in seen) == 3
 
 
 def test_messages_find_their_recv_by_tag_whatever_the_order():
@@ -135,8 +136,8 @@ def test_both_may_send_much_before_they_receive():
     ids=["size", "shape", "dtype", "algorithm", "operation", "message", "kind"],
 )
 def test_calls_that_differ_are_named_with_both_ranks_and_lines(call):
-    with pytest.raises(MeshError, match=r"ranks 0 and 1 make different calls\ngiven: rank \d: .* at test_sockets.py:\d+; "
-                                        r"rank \d: .* at test_sockets.py:\d+"):  # fmt: skip
+    told = r"ranks 0 and 1 make different calls\ngiven: (rank \d: .* at test_sockets.py:\d+(; )?){2}"
+    with pytest.raises(MeshError, match=told):
         run_ranks(call, world_size=2)
 
 
@@ -154,7 +155,8 @@ def test_a_rank_that_raises_ends_all_and_is_named():
 def test_nothing_for_too_long_is_an_error_that_names_the_call(wire):
     links, _, _ = wire
     links.timeout = 0.05
-    with pytest.raises(LostRankError, match=r"rank 0 waited more than 0.05 s for ranks \[1\]\ngiven: in barrier") as caught:
+    told = r"rank 0 waited more than 0.05 s for ranks \[1\]\ngiven: in barrier"
+    with pytest.raises(LostRankError, match=told) as caught:
         Comm(0, 2, links).barrier()
     assert caught.value.rank == 1
 
