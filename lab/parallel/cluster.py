@@ -44,6 +44,7 @@ class Cluster:
             self.client = self._connect(client)
 
     def _start(self, n_workers: int) -> Client:
+        import dask
         from distributed import Client, LocalCluster
 
         from lab.parallel.dask_side import ClientSide
@@ -51,6 +52,9 @@ class Cluster:
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=n_workers)
         require_guard(sys._getframe(2))
+        # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may just
+        # be restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
         local = LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
             dashboard_address="127.0.0.1:0", worker_dashboard_address=None,

@@ -205,3 +205,16 @@ def test_other_versions_on_a_worker_are_refused_with_a_table(cluster, monkeypatc
     monkeypatch.setattr(launch, "versions", lambda: {"numpy": "0.1"})
     with pytest.raises(MeshError, match=r"other versions than this process\ngiven: numpy 0.1 here, \d.* on tcp://"):
         cluster.launch(programs.where)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_worker_that_is_lost_again_and_again_comes_back_each_time(cluster, soak):
+    """A LocalCluster gave up for good a worker that happened to be away 15 s after an earlier loss."""
+    for _ in range(8 * soak):
+        with pytest.raises(LostRankError, match="do not answer"):
+            cluster.launch(programs.stops, 2, timeout=1.0)
+        assert len(cluster.launch(programs.where, world_size=4)) == 4
+        with pytest.raises(LostRankError, match="was lost"):
+            cluster.launch(programs.exits, 2)
+        assert len(cluster.launch(programs.where, world_size=4)) == 4
