@@ -121,7 +121,7 @@ class GradientCleared(Event):
 
 @event
 class ValueWritten(Event):
-    """The array of a leaf was written in place, by hand or by an optimiser; its ValueSeen follows if values are wanted."""
+    """The array of a leaf was written in place, by hand or by an optimiser; its ValueSeen follows where wanted."""
 
     node: int
 
