@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lab.autograd.between import set_gradient
 from lab.autograd.display import array_text, mimebundle
 from lab.autograd.tape import AnyNode, Leaf
 from lab.errors import ArgumentError, DTypeError, GradientError, UnsupportedError
@@ -194,7 +195,7 @@ class Tensor:
             raise GradientError(
                 "only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)"
             )
-        self.node.grad = None if value is None else gradient_for(self, _concrete(value))
+        set_gradient(self.node, None if value is None else gradient_for(self, _concrete(value)))
 
     def zero_grad(self) -> None:
         """Forget the gradient of a leaf: back to "no gradient yet".
