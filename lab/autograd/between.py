@@ -1,6 +1,6 @@
 """What happens to a leaf between two walks: its gradient is set or forgotten, its array is written; and who is told.
 
-All that does so goes through here, so that a picture of a training loop shows the values that the next step starts from.
+All that does so goes through here, so that a picture of a training loop shows what the next step starts from.
 """
 
 from __future__ import annotations

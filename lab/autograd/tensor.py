@@ -160,17 +160,14 @@ class Tensor:
 
         Raises:
             ArgumentError: more than one entry.
+            UnsupportedError: inside `grad` or `jvp`, where the number would be a constant; `detach()` says you mean it.
 
         Example:
             >>> import lab
             >>> lab.tensor([[2.5]]).item()
             2.5
         """
-        if self.size != 1:
-            raise ArgumentError(
-                "item() needs a single entry", given=f"shape {self.shape}", hint="index it first, or use .numpy()"
-            )
-        return np.asarray(_concrete(self)).item()
+        return entry(self)
 
     # --- its gradient ---
 
@@ -297,7 +294,7 @@ class Tensor:
                 given=f"{spec!r} for shape {self.shape}",
                 hint="index it",
             )
-        return format(self.item(), spec)
+        return format(entry(self), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A tensor with history pickles its value only: a graph belongs to the process in which it was recorded.
@@ -324,6 +321,15 @@ def _concrete(tensor: Any) -> Any:
     while isinstance(value, Tensor):
         value = value.value if type(value) is Tensor else value.interp.concrete(value)  # type: ignore[attr-defined]
     return value
+
+
+def entry(tensor: Tensor) -> Any:
+    """See `Tensor.item`; also inside a transform, for what decides or prints: a truth, a whole number, a text."""
+    if tensor.size != 1:
+        raise ArgumentError(
+            "item() needs a single entry", given=f"shape {tensor.shape}", hint="index it first, or use .numpy()"
+        )
+    return np.asarray(_concrete(tensor)).item()
 
 
 def gradient_for(tensor: Tensor, given: Any) -> Any:
