@@ -208,6 +208,9 @@ class Tensor:
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Walk back from here and add to `.grad` of every leaf on the way.
 
+        Several threads may walk graphs of their own at once and add to the same leaves. Each must be done before the
+        leaves are written: a training run on them that writes meanwhile makes a walk fail, not wrong.
+
         Args:
             gradient: cotangent of this tensor, of its shape; 1 for a single entry.
             retain_graph: keep what the graph saved, so that it can be walked again.
