@@ -96,8 +96,8 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
     else:
         words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
         where = STATE.get().module, frame.f_code.co_filename, frame.f_lineno
-        params = params_text(op, node.params)
-        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, words, *where, params)
+        extra = words, *where, params_text(op, node.params)
+        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, *extra)
     if bus.detail:
         emit_value(node.id, "value", out)
 

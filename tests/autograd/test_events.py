@@ -358,7 +358,7 @@ def test_parameters_are_told_where_they_are_not_the_defaults():
         x[np.array([0, 1]), None]
         x[[0, 2]]
         x.reshape(2, -1)
-        x.T
+        x.transpose()
         x.transpose(1, 0)
         lab.relu(x)
         lab.softmax(x)
