@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import ClassVar, NamedTuple, TypeVar, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +125,8 @@ def wanted_kinds(kinds: Iterable[type[Event]] | None) -> frozenset[type[Event]] 
     """
     if kinds is None:
         return None
-    found = list(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else [kinds]
+    asked: Any = kinds
+    found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
     for kind in found:
         if not (isinstance(kind, type) and issubclass(kind, Event)):
             hint = "classes, as kinds=[lab.events.OpRecorded]; None for all"

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from lab.errors import ArgumentError
 from lab.events.bus import Batch, Bus, Detail, bus
@@ -194,7 +194,8 @@ def listen(
         >>> seen
         ['paused']
     """
-    if not callable(callback):
+    function: Any = callback
+    if not callable(function):
         hint = "lab.listen(print): it is called with each event"
         raise ArgumentError("listen needs a function of one event", given=repr(callback)[:60], hint=hint)
     made = Listening(callback, kinds=kinds, detail=Detail.named(detail), sources=sources, limit=limit, source=source)
