@@ -200,7 +200,11 @@ def _general(op: Op) -> Apply:
     def apply(*args: Any, **given: Any) -> Any:
         n = len(args) if op.variadic else len(op.arguments)
         if len(args) < n:
-            raise ArgumentError(f"{op.name} needs {', '.join(op.arguments)}", given=f"{len(args)} operands")
+            raise ArgumentError(
+                f"{op.name} needs {', '.join(op.arguments)}",
+                given=f"{len(args)} operands",
+                hint=f"{op.name}({', '.join(op.arguments)})",
+            )
         params = op.parameters(args[n:], given) if len(args) > n or given or op.fixed else op.defaults
         args = args[:n]
         for a in args:

@@ -72,7 +72,7 @@ def _example(op: Op) -> list[str]:
     result = np.asarray(op.reference(*operands, **sample.params))
     if result.dtype.kind == "f":
         result = result + 0.0  # a reference may say -0
-    return [f">>> lab.{op.name}({', '.join(words)})", *repr(wrap(result)).splitlines()]
+    return [">>> import lab", f">>> lab.{op.name}({', '.join(words)})", *repr(wrap(result)).splitlines()]
 
 
 def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) -> Any:

@@ -48,7 +48,9 @@ def tangent_of(op: Op, primals: tuple[Any, ...], tangents: tuple[Any, ...], out:
     elif op.linear == "each":
         terms = [op(*(tangents[i] if j == i else p for j, p in enumerate(primals)), **params) for i in live]
     else:
-        raise UnsupportedError(f"{op.name} has no forward-mode rule", hint="use grad or vjp, or enter one with @op.jvp")
+        raise UnsupportedError(
+            f"{op.name} has no forward-mode rule", given=repr(op), hint="use grad or vjp, or enter one with @op.jvp"
+        )
     total = terms[0]
     for term in terms[1:]:
         total = total + term

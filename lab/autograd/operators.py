@@ -144,7 +144,7 @@ def _known(index: Tensor) -> Any:
 
 def _len(self: Tensor) -> int:
     if not self.ndim:
-        raise ShapeError("a tensor without axes has no length", hint="use .item()")
+        raise ShapeError("a tensor without axes has no length", given=repr(self), hint="use .item()")
     return self.shape[0]
 
 

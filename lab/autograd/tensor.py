@@ -259,9 +259,15 @@ class Tensor:
         """
         node = self.node
         if node is None:
-            raise GradientError("a hook needs a tensor that requires a gradient", given=repr(self))
+            raise GradientError(
+                "a hook needs a tensor that requires a gradient",
+                given=repr(self),
+                hint="lab.tensor(..., requires_grad=True), or what was computed from such",
+            )
         if not callable(hook):
-            raise GradientError("a hook must be a function of the gradient", given=repr(hook))
+            raise GradientError(
+                "a hook must be a function of the gradient", given=repr(hook), hint="x.register_hook(lambda g: 2 * g)"
+            )
         entry = functools.partial(hook)  # an object of its own: the same hook may be registered twice
         node.hooks = [*(node.hooks or []), entry]
 
@@ -350,9 +356,17 @@ def gradient_for(tensor: Tensor, given: Any) -> Any:
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype.kind not in "fiub":
-        raise GradientError("a gradient must be numbers", given=repr(given)[:60])
+        raise GradientError(
+            "a gradient must be numbers",
+            given=repr(given)[:60],
+            hint="an array, a tensor or a number of the tensor's shape",
+        )
     if tuple(array.shape) != tensor.shape:
-        raise GradientError("a gradient has the shape of its tensor", given=f"{array.shape} for {tensor.shape}")
+        raise GradientError(
+            "a gradient has the shape of its tensor",
+            given=f"{array.shape} for {tensor.shape}",
+            hint="np.ones_like(x.numpy()) counts every entry once",
+        )
     return array.astype(tensor.dtype) if array.dtype != tensor.dtype or not isinstance(array, Tensor) else array
 
 

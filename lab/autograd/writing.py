@@ -22,7 +22,7 @@ from lab.errors import DTypeError, GradientError, ShapeError, UnsupportedError
 def _writable(self: Tensor) -> Any:
     if type(self) is not Tensor:
         raise UnsupportedError(
-            "in-place writes are not possible inside a transform", hint="compute a new value instead"
+            "in-place writes are not possible inside a transform", given=repr(self), hint="compute a new value instead"
         )
     if self.node is not None and STATE.get().frozen < 0:
         what = "a leaf that requires a gradient" if isinstance(self.node, Leaf) else "a tensor that was computed"

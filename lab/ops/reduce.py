@@ -116,7 +116,11 @@ def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -
 
     def check(shape: tuple[int, ...], axis: Any) -> None:
         if not all(shape[a] for a in normal_axes(axis, len(shape), op=name)):
-            raise ShapeError(f"{name} of no entries", given=f"shape {shape}, axis {axis}")
+            raise ShapeError(
+                f"{name} of no entries",
+                given=f"shape {shape}, axis {axis}",
+                hint="an axis of length 0 has no largest or smallest entry",
+            )
 
     def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         check(np.shape(x), axis)

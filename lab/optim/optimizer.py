@@ -174,7 +174,11 @@ class Optimizer(ABC):
         """
         kind, slots = type(self).__name__, state.get("slots", {})
         if state.get("kind") != kind or set(slots) != set(self.slot_names):
-            raise ArgumentError("the state is of another optimiser", given=f"{state.get('kind')} for {kind}")
+            raise ArgumentError(
+                "the state is of another optimiser",
+                given=f"{state.get('kind')} for {kind}",
+                hint="make the optimiser by the same rule as the one that was saved",
+            )
         shapes = [p.shape for p in self.parameters]
         for name in self.slot_names:
             if (found := [np.shape(a) for a in slots[name]]) != shapes:
@@ -215,7 +219,7 @@ class Optimizer(ABC):
 def _checked(parameters: Iterable[object]) -> list[Tensor]:
     found = list(parameters)
     if not found:
-        raise ArgumentError("an optimiser needs parameters", hint="Adam(model.parameters())")
+        raise ArgumentError("an optimiser needs parameters", given="none", hint="Adam(model.parameters())")
     seen: dict[int, Tensor] = {}
     for i, p in enumerate(found):
         if not isinstance(p, Tensor) or not isinstance(p.node, Leaf):
