@@ -76,7 +76,7 @@ class FlatParameters:
         if len(lacking) == len(self.parameters):
             return GradientError(
                 "no parameter has a gradient",
-                given=f"{len(lacking)} parameters",
+                given=f"{len(lacking)} of {len(lacking)}",
                 hint="call loss.backward() before step()",
             )
         hint = "they took no part in the loss: leave them out of the optimiser, or use them"

@@ -114,6 +114,9 @@ class Optimizer(ABC):
         if name not in self.ranges:
             hint = f"one of {', '.join(self.ranges)}"
             raise ArgumentError(f"{type(self).__name__} has no such hyperparameter", given=repr(name), hint=hint)
+        number: Any = value
+        if isinstance(number, bool | np.bool_) or not isinstance(number, int | float | np.number):
+            raise ArgumentError(f"{name} is a number", given=repr(value)[:60], hint=f'optimizer.set("{name}", 0.1)')
         low, high = self.ranges[name]
         if not low <= value < high:
             hint = f"at least {low:g}" + (f", below {high:g}" if high < math.inf else ", finite")

@@ -164,7 +164,7 @@ def test_a_graph_that_needs_the_values_before_the_step_refuses_to_go_on():
 def test_without_any_gradient_the_hint_is_backward():
     with pytest.raises(GradientError) as caught:
         Adam([leaf()]).step()
-    assert str(caught.value) == "no parameter has a gradient\nhint:  call loss.backward() before step()"
+    assert str(caught.value) == "no parameter has a gradient\ngiven: 1 of 1\nhint:  call loss.backward() before step()"
 
 
 def test_a_parameter_that_took_no_part_is_named_and_nothing_moves():
@@ -195,7 +195,7 @@ TWICE = leaf(name="w")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Adam([]), "an optimiser needs parameters\nhint:  Adam(model.parameters())"),
+        (lambda: Adam([]), "an optimiser needs parameters\ngiven: none\nhint:  Adam(model.parameters())"),
         (lambda: Adam([TWICE, TWICE]), "a parameter is given twice\ngiven: w\nhint:  each would move twice"),
         (lambda: Adam([tensor(1.0)]), "this cannot be optimised\ngiven: number 0: Tensor\nhint:  give leaf tensors"),
         (lambda: Adam([TWICE * 2.0]), "this cannot be optimised"),
@@ -203,6 +203,11 @@ TWICE = leaf(name="w")
         (lambda: SGD([TWICE], -1.0), "learning_rate is out of range\ngiven: -1.0\nhint:  at least 0, finite"),
         (lambda: SGD([TWICE], math.nan), "learning_rate is out of range\ngiven: nan"),
         (lambda: SGD([TWICE], math.inf), "learning_rate is out of range\ngiven: inf"),
+        (
+            lambda: SGD([TWICE]).set("learning_rate", "a"),
+            "learning_rate is a number\ngiven: 'a'\nhint:  optimizer.set(\"learning_rate\", 0.1)",
+        ),
+        (lambda: SGD([TWICE], None), "learning_rate is a number\ngiven: None"),
         (lambda: SGD([TWICE], momentum=1.0), "momentum is out of range\ngiven: 1.0\nhint:  at least 0, below 1"),
         (lambda: Adam([TWICE], beta2=1.0), "beta2 is out of range"),
         (
