@@ -17,7 +17,12 @@ Axis = int | Sequence[int] | None
 
 
 class Spec(NamedTuple):
-    """Shape and dtype of an array that need not exist: what shape rules compute with and what some rules save."""
+    """Shape and dtype of an array that need not exist: what shape rules compute with and what some rules save.
+
+    Example:
+        >>> Spec((2, 3), np.dtype("float32")).size
+        6
+    """
 
     shape: Shape
     dtype: np.dtype[np.generic]
@@ -80,6 +85,21 @@ def normal_axes(axis: Axis, ndim: int, *, op: str = "reduction") -> tuple[int, .
     return tuple(sorted(axes))
 
 
+def one_axis(axis: Axis, ndim: int, *, op: str) -> int:
+    """A single axis as a non-negative number.
+
+    Raises:
+        ShapeError: none, several, or one that the array does not have.
+
+    Example:
+        >>> one_axis(-1, 3, op="softmax")
+        2
+    """
+    if axis is None or isinstance(axis, Sequence):
+        raise ShapeError(f"{op} works along one axis", given=f"axis {axis!r}", hint="an integer, as axis=-1")
+    return normal_axes(axis, ndim, op=op)[0]
+
+
 def reduced(shape: Shape, axis: Axis, keepdims: bool, *, op: str = "reduction") -> Shape:
     """The shape after a reduction over `axis`.
 
@@ -94,7 +114,12 @@ def reduced(shape: Shape, axis: Axis, keepdims: bool, *, op: str = "reduction") 
 
 
 def kept(shape: Shape, axis: Axis) -> Shape:
-    """The shape of a reduction's result with its reduced axes put back as 1."""
+    """The shape of a reduction's result with its reduced axes put back as 1.
+
+    Example:
+        >>> kept((2, 3, 4), (0, -1))
+        (1, 3, 1)
+    """
     return reduced(shape, axis, True)
 
 

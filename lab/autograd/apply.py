@@ -7,17 +7,20 @@ the common case, a few small arrays on the ordinary tape, pays for nothing else.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from lab.autograd.interpreter import Tracer, bind, operand
-from lab.autograd.observe import observe_binary, observe_op, observe_unary, remember_line
-from lab.autograd.tape import NO_PARAMS, Node, fit_of, fold_eager, next_id, record
-from lab.autograd.tensor import Tensor, wrap
+from lab import ops
+from lab.autograd.interpreter import Tracer, bind
+from lab.autograd.observe import observe_binary, observe_unary, remember_line
+from lab.autograd.plain import apply_plain, explain, operand
+from lab.autograd.pull import binary_pull, general_pull, unary_pull
+from lab.autograd.tape import NO_PARAMS, Node, fit_of, next_id
+from lab.autograd.tensor import Tensor
 from lab.config import STATE
-from lab.errors import ArgumentError, DTypeError, LabError, ShapeError
+from lab.errors import ArgumentError
 from lab.events.bus import bus
 from lab.ops.primitive import MAKE_APPLY, Op
 from lab.shapes import Spec
@@ -62,7 +65,7 @@ def _unary(op: Op) -> Apply:
     save_out = rule is not None and rule.reads_out
     word = rule.reads[0] if rule is not None else ""
     tracked, converts = rule is not None, "dtype" in op.defaults
-    op.pull = _unary_pull(op)
+    op.pull = unary_pull(op)
 
     def apply(x: Any, /, *rest: Any, **given: Any) -> Any:
         params = parameters(rest, given) if rest or given or fixed else defaults
@@ -121,7 +124,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
     }
     save_both, save_x, save_y = save[True, True], save[True, False], save[False, True]
     tracked = bool(both)
-    op.pull = _binary_pull(op)
+    op.pull = binary_pull(op)
 
     def apply(x: Any, y: Any, /) -> Any:  # noqa: C901 - likewise
         kind_x, kind_y = type(x), type(y)
@@ -191,7 +194,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
 
 def _general(op: Op) -> Apply:
     """Any number of operands, any parameters: the same steps without the shortcuts."""
-    op.pull = _general_pull(op)
+    op.pull = general_pull(op)
 
     def apply(*args: Any, **given: Any) -> Any:
         n = len(args) if op.variadic else len(op.arguments)
@@ -213,98 +216,6 @@ def _always_bind(op: Op) -> Apply:
         return bind(op, args[:n], op.parameters(args[n:], given))
 
     return apply
-
-
-def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Level 0 in general: Tensors, arrays, numbers and lists in; a Tensor out if a Tensor went in, else an array.
-
-    Raises:
-        UnsupportedError: an argument that is no array of numbers.
-    """
-    arrays = tuple(operand(op, a) for a in args)
-    try:
-        out = op.forward(*arrays, **params)
-    except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
-        raise explain(op, arrays, params, why) from None
-    if not any(type(a) is Tensor for a in args):
-        return out
-    out = _asarray(out)
-    parents = tuple(a.node if type(a) is Tensor else None for a in args)
-    if not any(p is not None for p in parents) or not any(op.rules) or out.dtype.kind != "f" or _state().frozen >= 0:
-        return wrap(out)
-    node = record(op, parents, arrays, out, params)
-    if _state().anomaly:
-        remember_line(node)
-    if bus.operations:
-        observe_op(op, node, tuple(args), out)
-    return wrap(out, node)
-
-
-# --- backward, one node ------------------------------------------------------------------------------------------
-# `pull(node, ct, grads)` sends the node's cotangent to its parents, adding into `grads` by id: the fast twin of
-# `backward.edges`. A test holds the two equal.
-
-
-def _unary_pull(op: Op) -> Callable[..., None]:
-    rule = op.rules[0]
-    if rule is None:
-        return _nothing
-    vjp, passes = rule.eager, rule.passes
-
-    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
-        out, a = node.saved  # type: ignore[misc]
-        c = ct if passes else vjp(ct, out, a, **node.params)
-        if node.fit is not None:
-            c = fold_eager(c, node.fit[0])  # type: ignore[arg-type]
-        i = node.parents[0].id  # type: ignore[union-attr]
-        grads[i] = grads[i] + c if i in grads else c
-
-    return pull
-
-
-def _binary_pull(op: Op) -> Callable[..., None]:
-    rule_x, rule_y = op.rules
-    vjp_x, pass_x = (rule_x.eager, rule_x.passes) if rule_x else (None, False)
-    vjp_y, pass_y = (rule_y.eager, rule_y.passes) if rule_y else (None, False)
-
-    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
-        out, a, b = node.saved  # type: ignore[misc]
-        parent_a, parent_b = node.parents
-        fit = node.fit
-        if parent_a is not None and vjp_x is not None:
-            c = ct if pass_x else vjp_x(ct, out, a, b)
-            if fit is not None and fit[0] is not None:
-                c = fold_eager(c, fit[0])
-            i = parent_a.id
-            grads[i] = grads[i] + c if i in grads else c
-        if parent_b is not None and vjp_y is not None:
-            c = ct if pass_y else vjp_y(ct, out, a, b)
-            if fit is not None and fit[1] is not None:
-                c = fold_eager(c, fit[1])
-            i = parent_b.id
-            grads[i] = grads[i] + c if i in grads else c
-
-    return pull
-
-
-def _general_pull(op: Op) -> Callable[..., None]:
-    def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
-        saved: Any = node.saved
-        for i, parent in enumerate(node.parents):
-            rule = op.rule(i)
-            if parent is None or rule is None:
-                continue
-            extra = {"argument": i} if op.variadic else {}
-            c = rule.eager(ct, *saved, **extra, **node.params)
-            if node.fit is not None and node.fit[i] is not None:
-                c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
-            grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
-
-    return pull
-
-
-def _nothing(node: Node, ct: Any, grads: dict[int, Any]) -> None:
-    """The pull of an op without a rule."""
 
 
 # --- small parts -------------------------------------------------------------------------------------------------
@@ -342,24 +253,10 @@ def _casts(args: tuple[Any, ...], out: Any) -> Any:
     return fits if any(fits) else None
 
 
-def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Exception) -> Exception:
-    """A LabError for what NumPy said: the shape rule's, where the operands show the reason, else NumPy's words as hint.
-
-    Errors that the user asked for (`np.errstate(all="raise")`, warnings as errors) and lack of memory stay as they are.
-    """
-    if isinstance(why, LabError | FloatingPointError | Warning | MemoryError):
-        return why
-    specs = [Spec(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
-    try:
-        op.shape(*specs, **params)
-    except LabError as better:
-        return better
-    except Exception:  # noqa: BLE001, S110 - a shape rule that fails in NumPy, as the op did, has nothing to add
-        pass
-    kind = DTypeError if isinstance(why, TypeError) else ShapeError if isinstance(why, IndexError) else ArgumentError
-    words = [f"{s.dtype} {s.shape}" if isinstance(s, Spec) else repr(s) for s in specs]
-    settings = "".join(f"; {name}={value!r}"[:60] for name, value in params.items())
-    return kind(f"{op.name} cannot take these operands", given=" and ".join(words) + settings, hint=str(why))
-
-
 MAKE_APPLY.append(make_apply)
+
+
+def install() -> None:
+    """Give every op of the table its meaning now, and not at its first call: operators are these closures."""
+    for op in ops.PRIMITIVES.values():
+        op.apply = make_apply(op)

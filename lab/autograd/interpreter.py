@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lab.autograd.plain import apply_plain, operand
 from lab.autograd.tensor import Tensor
-from lab.errors import TracerLeakError, UnsupportedError
+from lab.errors import TracerLeakError
 from lab.ops.primitive import Op
 
-_levels = count(1)
-_newest = 0
+_levels = count(1)  # one counter for all threads: drawing from it is atomic
 
 
 def newest_level() -> int:
-    """The level of the youngest transform that was ever started."""
-    return _newest
+    """A level above every transform that was started so far, and below every later one."""
+    return next(_levels)
 
 
 class Interpreter:
@@ -37,8 +37,7 @@ class Interpreter:
     word: ClassVar[str] = "transform"
 
     def __init__(self) -> None:
-        global _newest  # noqa: PLW0603 - one counter for the process, as the levels are
-        self.level = _newest = next(_levels)
+        self.level = next(_levels)
         self.alive = True
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -99,42 +98,6 @@ FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_f
 _NUMBERS = frozenset({Tensor, float, int, bool})
 
 
-def operand(op: Op, x: Any) -> Any:
-    """An operand as an array of numbers, or a number.
-
-    Raises:
-        UnsupportedError: it is neither.
-    """
-    if isinstance(x, Tensor):
-        return x.value
-    if isinstance(x, np.ndarray):
-        if x.dtype.kind not in "fiub":
-            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
-        return np.asarray(x)
-    if isinstance(x, np.generic):  # before float: np.float64 is one, but not weak
-        return operand(op, np.asarray(x))
-    if isinstance(x, bool | int | float):
-        return x if op.elementwise else np.asarray(x)
-    if isinstance(x, list | tuple):
-        if any(isinstance(e, Tensor) for e in x):
-            raise UnsupportedError(
-                f"{op.name} got a list that contains tensors",
-                given=repr(x)[:60],
-                hint="join them with lab.stack or lab.concatenate",
-            )
-        try:
-            return operand(op, np.asarray(x))
-        except (ValueError, TypeError):
-            raise UnsupportedError(
-                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
-            ) from None
-    raise UnsupportedError(
-        f"{op.name} cannot take this argument",
-        given=f"{type(x).__name__}",
-        hint="tensors, arrays and numbers are understood",
-    )
-
-
 def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     """Apply an op where some argument is a Tracer, or the op meets the members of a named axis.
 
@@ -161,7 +124,5 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             if name == params["axis_name"] and (top is None or frame.level > top.level):
                 top = frame
     if top is None:
-        from lab.autograd.apply import apply_plain
-
         return apply_plain(op, args, params)
     return top.apply(op, args, params)

@@ -57,4 +57,4 @@ def changed_after(array: Any, time: int) -> bool:
     if entry is None or entry[0]() is not owner:
         return False
     low, high = byte_bounds(array)
-    return any(written > time and start < high and low < stop for (start, stop), written in entry[1].items())
+    return any(written > time and start < high and low < stop for (start, stop), written in list(entry[1].items()))

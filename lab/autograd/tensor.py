@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from lab.autograd.display import array_text, mimebundle
 from lab.autograd.tape import AnyNode, Leaf
-from lab.errors import ArgumentError, DTypeError, GradientError
+from lab.errors import ArgumentError, DTypeError, GradientError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +32,13 @@ class Tensor:
     Attributes:
         value: the array. Only the lab writes to it; `numpy()` gives a read-only view.
         node: None if nothing is tracked, a Leaf if the user asked for its gradient, else the Node that made it.
+
+    Example:
+        >>> import lab, numpy as np
+        >>> x = lab.tensor([1.0, 2.0], requires_grad=True, name="x")
+        >>> y = np.sin(x) * 2.0 + x[::-1]
+        >>> y.shape, y.requires_grad, y.is_leaf
+        ((2,), True, False)
     """
 
     __slots__ = ("__weakref__", "node", "value")
@@ -58,6 +65,13 @@ class Tensor:
         def __rpow__(self, other: Operand) -> Tensor: ...
         def __matmul__(self, other: Operand) -> Tensor: ...
         def __rmatmul__(self, other: Operand) -> Tensor: ...
+        def __and__(self, other: Operand) -> Tensor: ...
+        def __rand__(self, other: Operand) -> Tensor: ...
+        def __or__(self, other: Operand) -> Tensor: ...
+        def __ror__(self, other: Operand) -> Tensor: ...
+        def __xor__(self, other: Operand) -> Tensor: ...
+        def __rxor__(self, other: Operand) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
         def __pos__(self) -> Tensor: ...
         def __abs__(self) -> Tensor: ...
@@ -145,6 +159,11 @@ class Tensor:
 
         Raises:
             ArgumentError: more than one entry.
+
+        Example:
+            >>> import lab
+            >>> lab.tensor([[2.5]]).item()
+            2.5
         """
         if self.size != 1:
             raise ArgumentError(
@@ -156,7 +175,16 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf; None is "no gradient yet", which is not the same as zero."""
+        """The accumulated gradient of a leaf; None is "no gradient yet", which is not the same as zero.
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(2.0, requires_grad=True)
+            >>> x.grad is None
+            True
+            >>> (x * 0.0).backward(); x.grad
+            tensor(0.)
+        """
         found = self.node.grad if isinstance(self.node, Leaf) else None
         return found if found is None or isinstance(found, Tensor) else wrap(found)
 
@@ -169,7 +197,14 @@ class Tensor:
         self.node.grad = None if value is None else gradient_for(self, _concrete(value))
 
     def zero_grad(self) -> None:
-        """Forget the gradient of a leaf: back to "no gradient yet"."""
+        """Forget the gradient of a leaf: back to "no gradient yet".
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(2.0, requires_grad=True)
+            >>> (x * x).backward(); x.zero_grad(); x.grad is None
+            True
+        """
         self.grad = None
 
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
@@ -195,7 +230,14 @@ class Tensor:
         backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph)
 
     def detach(self) -> Tensor:
-        """The same values without history; they share memory, and a write to either is noticed."""
+        """The same values without history; they share memory, and a write to either is noticed.
+
+        Example:
+            >>> import lab
+            >>> x = lab.tensor(3.0, requires_grad=True)
+            >>> (x * x.detach()).backward(); x.grad
+            tensor(3.)
+        """
         return wrap(self.value) if type(self) is Tensor else _stopped(self)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> Callable[[], None]:
@@ -261,7 +303,9 @@ class Tensor:
         return _unpickle, (np.array(_concrete(self)), isinstance(self.node, Leaf), self.name)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        made = _unpickle(np.array(_concrete(self)), isinstance(self.node, Leaf), self.name)
+        if type(self) is not Tensor:
+            return self  # inside a transform a value cannot change, and a copy would lose its history
+        made = _unpickle(np.array(self.value), isinstance(self.node, Leaf), self.name)
         memo[id(self)] = made
         return made
 
@@ -322,13 +366,27 @@ def tensor(
 
     Raises:
         DTypeError: requires_grad for a dtype that is not float, or data that are not numbers.
+        UnsupportedError: a tensor that was computed from tracked ones (its history would be lost), a list of tensors.
 
     Example:
         >>> import lab
         >>> lab.tensor([1.0, 2.0], requires_grad=True)
         tensor([1., 2.], requires_grad=True)
     """
+    if isinstance(data, Tensor) and (not data.is_leaf or type(data) is not Tensor):
+        raise UnsupportedError(
+            "lab.tensor would cut the history of what it copies", given=repr(data),
+            hint="use the tensor as it is, or its .detach()",
+        )  # fmt: skip
     source = _concrete(data) if isinstance(data, Tensor) else data
+    if isinstance(data, list | tuple) and any(isinstance(e, Tensor) for e in data):
+        raise UnsupportedError(
+            "a list of tensors is joined, not copied",
+            given=f"{len(data)} elements",
+            hint="lab.stack or lab.concatenate",
+        )
+    if hasattr(source, "filled"):
+        raise UnsupportedError("a tensor has no mask", given=type(source).__name__, hint="x.filled(0.0), and lab.where")
     try:
         value = np.array(source, dtype=dtype)
     except (ValueError, TypeError) as why:
@@ -343,4 +401,4 @@ def tensor(
         raise DTypeError(
             "only floats can require a gradient", given=str(value.dtype), hint="write 2.0 instead of 2, or dtype=float"
         )
-    return wrap(value, Leaf(name) if requires_grad else None)
+    return wrap(value, Leaf(str(name)) if requires_grad else None)

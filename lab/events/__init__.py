@@ -6,6 +6,7 @@ from lab.events.catalogue import (
     BackwardFinished,
     BackwardStarted,
     Evaluated,
+    GradientCleared,
     GradientStored,
     HyperparameterChanged,
     LeafUsed,
@@ -17,6 +18,7 @@ from lab.events.catalogue import (
     RunStateChanged,
     StepFinished,
     ValueSeen,
+    ValueWritten,
 )
 from lab.events.columns import Ragged
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
@@ -37,6 +39,7 @@ __all__ = [
     "Detail",
     "Evaluated",
     "Event",
+    "GradientCleared",
     "GradientStored",
     "HyperparameterChanged",
     "LeafUsed",
@@ -54,6 +57,7 @@ __all__ = [
     "RunStateChanged",
     "StepFinished",
     "ValueSeen",
+    "ValueWritten",
     "bus",
     "event",
     "fields_of",

@@ -14,7 +14,17 @@ from lab.graph.ir import Graph, Literal, Var
 
 
 def run(graph: Graph, args: Sequence[Any]) -> list[Any]:
-    """The outputs of a graph for its inputs, by applying each op: for tensors, tracers, under any transform."""
+    """The outputs of a graph for its inputs, by applying each op: for tensors, tracers, under any transform.
+
+    Args:
+        args: one value for each of `graph.inputs`, those that were captured last.
+
+    Example:
+        >>> import lab
+        >>> graph = lab.make_graph(lambda x: lab.tanh(x) * 2.0)(1.0)
+        >>> run(graph, [lab.tensor(0.0)])
+        [tensor(0.)]
+    """
     values: dict[int, Any] = {v.number: a for v, a in zip(graph.inputs, args, strict=True)}
 
     def read(a: Var | Literal) -> Any:

@@ -85,6 +85,14 @@ class Graph:
     Attributes:
         inputs: variables that the caller gives.
         captured: values from outside that the traced function used, one for each of the last `inputs`.
+
+    Example:
+        >>> import lab
+        >>> lab.make_graph(lab.grad(lambda x: lab.exp(x)))(1.0)
+        graph(a:f64[]) { let
+            b:f64[] = exp(a)
+            c:f64[] = multiply(1.0, b)
+          in (c) }
     """
 
     inputs: tuple[Var, ...]

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab import tree
-from lab.autograd.interpreter import Interpreter, Tracer, operand
+from lab.autograd.interpreter import Interpreter, Tracer
 from lab.autograd.observe import _user_frame
+from lab.autograd.plain import operand
 from lab.autograd.tensor import Tensor
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ConcretizationError

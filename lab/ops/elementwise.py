@@ -50,10 +50,21 @@ def elementwise(
         rules: for each argument its partial derivative, or the whole rule if it mentions `ct`; None: no gradient.
         ufunc: a NumPy function that computes the formula faster than its parts.
         fixed: parameters of the formula that the State fixes when the op is recorded.
+
+    Example:
+        >>> import lab
+        >>> cube = elementwise("cube", "x", "x * x * x", ["3 * x * x"], reference=lambda x: x**3, doc="x * x * x.")
+        >>> lab.grad(cube)(2.0)
+        tensor(12.)
+        >>> del PRIMITIVES["cube"]
     """
     operands = tuple(a.strip() for a in arguments.split(","))
     parameters = tuple(fixed or {})
     forward = ufunc or Formula(formula).compile(NUMPY, (*operands, *parameters))
+    # Before the op is entered in the table: a rule that cannot be read leaves nothing behind.
+    made = [
+        None if text is None else formula_rule(i, text, (*operands, *parameters), NUMPY) for i, text in enumerate(rules)
+    ]
     table: dict[int, list[tuple[tuple[int, ...], ...]]] = {
         1: [((),), ((3,),), ((2, 0),), ((2, 3),)],
         2: [((), ()), ((2, 3), (2, 3)), ((2, 3), (3,)), ((2, 1), (4,)), ((0, 3), (1,))],
@@ -72,9 +83,7 @@ def elementwise(
         masks=masks,
         singular=singular,
     )
-    op.rules = [
-        None if text is None else formula_rule(i, text, (*operands, *parameters), NUMPY) for i, text in enumerate(rules)
-    ]
+    op.rules = made
     op.shape = _shape_rule(op)
     op.batch = _batch_rule(op)
     return op

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lab import kernels
-from lab.errors import DTypeError, ShapeError
+from lab.errors import ArgumentError, DTypeError, ShapeError
 from lab.ops.primitive import primitive
 from lab.ops.reduce import log_softmax, softmax, sum_
 from lab.ops.sample import Sample
@@ -22,10 +22,12 @@ def _whole(labels: Any, word: str) -> None:
 @primitive(
     samples=[Sample(((4,),), {"n": 5}, kinds=("i5",))], reference=lambda labels, n, dtype="float64": np.eye(n)[labels]
 )
-def one_hot(labels: Any, *, n: int = 1, dtype: Any = "float64") -> Any:
+def one_hot(labels: Any, *, n: Any = 1, dtype: Any = "float64") -> Any:
     """1 at the place of the label, 0 elsewhere: integers (...) -> (..., n)."""
     labels = np.asarray(labels)
     _whole(labels, "one_hot")
+    if not isinstance(n, int | np.integer) or n < 0:
+        raise ArgumentError("one_hot needs the number of classes", given=f"n={n!r}", hint="lab.one_hot(labels, n=10)")
     return (labels[..., None] == np.arange(n)).astype(dtype)
 
 

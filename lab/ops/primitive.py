@@ -82,6 +82,12 @@ class Op:
         collective: it meets other ranks or batch members along `axis_name`.
         samples, error_samples: rows for the tests that the table generates.
         reference: an independent implementation on arrays.
+
+    Example:
+        >>> from lab.ops import PRIMITIVES
+        >>> op = PRIMITIVES["tanh"]
+        >>> op, op.formula, op.rule_text(0)
+        (<op tanh(x)>, 'tanh(x)', 'ct * (1 - out * out)')
     """
 
     __slots__ = (
@@ -111,7 +117,9 @@ class Op:
         collective: bool = False,
     ) -> None:
         if name in PRIMITIVES:
-            raise ArgumentError("an op of that name exists", given=name, hint="choose another name")
+            raise ArgumentError(
+                "an op of that name exists", given=name, hint=f'another name, or first: del lab.PRIMITIVES["{name}"]'
+            )
         if precision not in PRECISIONS:
             raise ArgumentError("unknown precision class", given=precision, hint=", ".join(PRECISIONS))
         self.name, self.arguments, self.forward, self.doc = name, arguments, forward, doc
@@ -241,7 +249,21 @@ def primitive(
     error_samples: Sequence[tuple[tuple[Any, ...], dict[str, Any], str]] = (),
     **flags: Any,
 ) -> Callable[[Callable[..., Any]], Op]:
-    """Make an op from its forward function: positional parameters are operands, keyword-only ones are parameters."""
+    """Make an op from its forward function: positional parameters are operands, keyword-only ones are parameters.
+
+    Example:
+        >>> import lab
+        >>> @primitive(linear="each")
+        ... def scaled(x, *, by=2.0):
+        ...     "x times a fixed number."
+        ...     return x * by
+        >>> @scaled.vjp(text="ct * by")
+        ... def scaled_vjp(ct, _out, _x, *, by):
+        ...     return ct * by
+        >>> lab.grad(lambda x: scaled(x, by=3.0))(1.0)
+        tensor(3.)
+        >>> del PRIMITIVES["scaled"]
+    """
 
     def make(forward: Callable[..., Any]) -> Op:
         parameters = inspect.signature(forward).parameters.values()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.errors import ArgumentError, ShapeError
+from lab.errors import ArgumentError, DTypeError, ShapeError
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.shapes import Spec
@@ -48,10 +48,19 @@ def random_uniform(key: Any, *, shape: Any = (), dtype: Any = "float64") -> Any:
     """Numbers drawn uniformly from [0, 1), decided by the key alone."""
     key = np.asarray(key)
     _check(key)
-    return np.asarray(np.random.Generator(np.random.Philox(key=key)).random(tuple(shape), np.dtype(dtype).type))
+    if np.dtype(dtype).kind != "f":
+        raise DTypeError("random_uniform draws floats", given=str(np.dtype(dtype)))
+    drawn = np.float64 if np.dtype(dtype) == np.float64 else np.float32
+    return np.asarray(np.random.Generator(np.random.Philox(key=key)).random(_shape(shape), drawn)).astype(
+        dtype, copy=False
+    )
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, tuple | list) else (shape,)
 
 
 @random_uniform.shaped
 def _random_shape(key: Spec, *, shape: Any, dtype: Any) -> Spec:
     _check(key)
-    return Spec(tuple(shape), np.dtype(dtype))
+    return Spec(_shape(shape), np.dtype(dtype))

@@ -12,7 +12,7 @@ from lab.ops.elementwise import exp
 from lab.ops.primitive import Op, primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape
-from lab.shapes import Spec, kept, normal_axes, reduced
+from lab.shapes import Spec, kept, normal_axes, one_axis, reduced
 
 _add: Callable[..., Any] = np.add.reduce  # NumPy's stubs take a literal keepdims only
 
@@ -46,6 +46,10 @@ def _spread(ct: Any, x: Any, axis: Any) -> Any:
 @primitive(
     linear="each",
     samples=SAMPLES,
+    error_samples=[
+        (((3,),), {"axis": -2}, "sum over an axis"),
+        (((3,),), {"axis": (0, -1)}, "sum names an axis twice"),
+    ],
     precision="wide",
     reference=lambda x, axis=None, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
 )
@@ -64,13 +68,14 @@ def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> A
 @primitive(
     linear="each",
     samples=SAMPLES,
+    error_samples=[(((3,),), {"axis": 1}, "mean over an axis"), (((),), {"axis": 0}, "mean over an axis")],
     precision="wide",
     reference=lambda x, axis=None, keepdims=False: np.average(x, axis=axis, keepdims=keepdims),
 )
 def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; of no entries it is nan."""
-    total = sum_.forward(x, axis=axis, keepdims=keepdims)
     n = _count(np.shape(x), axis)
+    total = sum_.forward(x, axis=axis, keepdims=keepdims)
     with np.errstate(invalid="ignore"):
         return (
             total / np.asarray(n, np.result_type(total, np.float16))
@@ -80,7 +85,7 @@ def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def _count(shape: tuple[int, ...], axis: Any) -> int:
-    return int(np.prod([shape[a] for a in normal_axes(axis, len(shape))], dtype=np.int64))
+    return int(np.prod([shape[a] for a in normal_axes(axis, len(shape), op="mean")], dtype=np.int64))
 
 
 @mean.vjp(text="ct / number of entries, for every entry")
@@ -144,6 +149,7 @@ def _shift(x: Any, axis: Any) -> Any:
 
 @primitive(
     samples=SAMPLES,
+    error_samples=[(((3,),), {"axis": -2}, "logsumexp over an axis")],
     precision="wide",
     reference=lambda x, axis=None, keepdims=False: np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims)),
 )
@@ -172,14 +178,15 @@ for _op in (sum_, mean, logsumexp):
 
 @primitive(
     samples=[Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((4,),), {"axis": 0})],
+    error_samples=[(((3,),), {"axis": -2}, "softmax over an axis"), (((),), {}, "softmax over an axis")],
     precision="wide",
     reference=lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True),
 )
 def softmax(x: Any, *, axis: int = -1) -> Any:
     """exp(x) divided by its sum along an axis, without overflow."""
     x = _floating(x)
-    if not -x.ndim <= axis < x.ndim:
-        normal_axes(axis, x.ndim, op="softmax")
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        one_axis(axis, x.ndim, op="softmax")
     e = np.exp(x - _shift(x, axis))
     return e / np.add.reduce(e, axis=axis, keepdims=True)
 
@@ -196,14 +203,18 @@ def _softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int) -> 
 
 @primitive(
     samples=[Sample(((2, 3),)), Sample(((2, 3, 4),), {"axis": 1}), Sample(((4,),), {"axis": 0})],
+    error_samples=[
+        (((3,),), {"axis": 1}, "log_softmax over an axis"),
+        (((3,),), {"axis": -2}, "log_softmax over an axis"),
+    ],
     precision="wide",
     reference=lambda x, axis=-1: np.log(np.exp(x) / np.sum(np.exp(x), axis=axis, keepdims=True)),
 )
 def log_softmax(x: Any, *, axis: int = -1) -> Any:
     """log(softmax(x)) along an axis, exact also where the softmax underflows."""
     x = _floating(x)
-    if not -x.ndim <= axis < x.ndim:
-        normal_axes(axis, x.ndim, op="log_softmax")
+    if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        one_axis(axis, x.ndim, op="log_softmax")
     shifted = x - _shift(x, axis)
     return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
 
@@ -222,12 +233,12 @@ def _log_softmax_jvp(tangents: tuple[Any, ...], out: Any, _x: Any, *, axis: int)
 def _row_rules(op: Op) -> None:
     @op.shaped
     def shape(x: Spec, *, axis: int) -> Spec:
-        normal_axes(axis, x.ndim, op=op.name)
+        one_axis(axis, x.ndim, op=op.name)
         return Spec(x.shape, np.result_type(x.dtype, np.float16))
 
     @op.batching
     def batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
-        return op(x, axis=axis + 1 if axis >= 0 else axis)
+        return op(x, axis=one_axis(axis, x.ndim - 1, op=op.name) + 1)
 
 
 for _op in (softmax, log_softmax):

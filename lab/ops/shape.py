@@ -9,7 +9,7 @@ import numpy as np
 from lab.errors import DTypeError, ShapeError
 from lab.ops.primitive import PRIMITIVES, primitive
 from lab.ops.sample import Sample
-from lab.shapes import Spec, broadcast, folded_axes, normal_axes, resolve_reshape
+from lab.shapes import Spec, broadcast, folded_axes, one_axis, resolve_reshape
 
 
 @primitive(
@@ -134,11 +134,12 @@ def fold(ct: Any, shape: tuple[int, ...]) -> Any:
 @primitive(
     linear="each",
     samples=[Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": -1}), Sample(((),), {"axis": 0})],
+    error_samples=[(((3,),), {"axis": -3}, "expand_dims over an axis")],
     reference=lambda x, axis: x[np.newaxis] if axis == 0 else x[..., np.newaxis],
 )
 def expand_dims(x: Any, *, axis: int = 0) -> Any:
     """A new axis of length 1."""
-    return np.expand_dims(x, axis)
+    return np.expand_dims(x, one_axis(axis, np.ndim(x) + 1, op="expand_dims"))
 
 
 @expand_dims.vjp(text="ct without the new axis")
@@ -148,19 +149,23 @@ def _expand_vjp(ct: Any, _out: Any, x_like: Any, *, axis: int) -> Any:
 
 @expand_dims.batching
 def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
-    return expand_dims(x, axis=axis + 1 if axis >= 0 else axis)
+    return expand_dims(x, axis=one_axis(axis, x.ndim, op="expand_dims") + 1)
 
 
 @primitive(
     linear="joint",
     samples=[Sample(((2, 3), (1, 3))), Sample(((2, 3), (2, 1), (2, 2)), {"axis": -1}), Sample(((0,), (2,)))],
-    error_samples=[(((2, 3), (2, 2)), {"axis": 0}, "concatenate needs equal shapes but for the joined axis")],
+    error_samples=[
+        (((2, 3), (2, 2)), {"axis": 0}, "concatenate needs equal shapes but for the joined axis"),
+        (((2,), ()), {"axis": 0}, "concatenate needs equal shapes but for the joined axis"),
+        (((3,), (2,)), {"axis": -2}, "concatenate over an axis"),
+    ],
     reference=lambda *xs, axis=0: np.r_[*xs] if xs[0].ndim == 1 or axis == 0 else np.hstack(xs),
 )
 def concatenate(*xs: Any, axis: int = 0) -> Any:
     """Arrays joined along an existing axis."""
     shapes = [np.shape(x) for x in xs]
-    (along,) = normal_axes(axis, len(shapes[0]), op="concatenate")
+    along = one_axis(axis, len(shapes[0]), op="concatenate")
     if len({(len(s), s[:along], s[along + 1 :]) for s in shapes}) > 1:
         raise ShapeError(
             "concatenate needs equal shapes but for the joined axis",
@@ -173,7 +178,7 @@ def concatenate(*xs: Any, axis: int = 0) -> Any:
 def _concatenate_vjp(ct: Any, _out: Any, *xs_like: Any, argument: int, axis: int) -> Any:
     sizes = [x.shape[axis] for x in xs_like]
     start = sum(sizes[:argument])
-    (along,) = normal_axes(axis, ct.ndim)
+    along = one_axis(axis, ct.ndim, op="concatenate")
     where = (*(slice(None),) * along, slice(start, start + sizes[argument]))
     return PRIMITIVES["getitem"](ct, index=where)
 
@@ -181,7 +186,7 @@ def _concatenate_vjp(ct: Any, _out: Any, *xs_like: Any, argument: int, axis: int
 @concatenate.batching
 def _concatenate_batch(size: int, mapped: tuple[bool, ...], *xs: Any, axis: int) -> Any:
     full = [x if m else broadcast_to(x, shape=(size, *x.shape)) for x, m in zip(xs, mapped, strict=True)]
-    return concatenate(*full, axis=axis + 1 if axis >= 0 else axis)
+    return concatenate(*full, axis=one_axis(axis, full[0].ndim - 1, op="concatenate") + 1)
 
 
 def _numeric(dtype: Any) -> np.dtype[Any]:

@@ -13,6 +13,7 @@ from lab.errors import ArgumentError
 from lab.nn import Module
 from lab.optim import Adam, Optimizer
 from lab.training.evaluate import Loss
+from lab.training.registry import refuse_trained
 from lab.training.run import Run
 from lab.training.trainer import Training
 
@@ -51,6 +52,7 @@ def fit(
     Raises:
         ArgumentError: a count out of range, or a model without parameters.
         DataError: data that are no data set.
+        RunError: another run is training these parameters.
 
     Example:
         >>> from lab.data import digits
@@ -67,6 +69,8 @@ def fit(
         model.name_parts()
     test = None if validation is None else as_dataset(validation)
     loader = Loader(train, batch_size, rng=rng)
-    optimizer = optimizer or Adam(model.parameters())
+    parameters = optimizer.parameters if optimizer else list(model.parameters())
+    refuse_trained(parameters)
+    optimizer = optimizer or Adam(parameters)
     job = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
     return Run(job, name=name, paused=paused)

@@ -5,8 +5,10 @@ The run knows of threads and buttons, the job of models and data; this protocol 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
 from lab.events import (
     Evaluated,
@@ -30,10 +32,15 @@ class Job(Protocol):
     Attributes:
         step: steps done so far.
         n_steps: steps planned, 0 when unknown.
+        parameters: what the steps change; two runs never change the same tensor at the same time.
     """
 
     step: int
     n_steps: int
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        """What the steps change."""
 
     @property
     def finished(self) -> bool:
@@ -78,6 +85,11 @@ class Countdown:
     def __init__(self, n: int, *, fails_at: int | None = None, troubled_at: int | None = None) -> None:
         self.n, self.start, self.fails_at, self.troubled_at = n, n, fails_at, troubled_at
         self.step, self.n_steps, self.hyperparameters = 0, n, {"by": 1.0}
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        """Nothing."""
+        return ()
 
     @property
     def finished(self) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from lab.autograd import Tensor
 from lab.errors import RunError
 
 if TYPE_CHECKING:
@@ -55,6 +57,22 @@ def unique_name(wanted: str) -> str:
     with _LOCK:
         count = _NAMES[wanted] = _NAMES.get(wanted, 0) + 1
         return wanted if count == 1 else f"{wanted}-{count}"
+
+
+def refuse_trained(parameters: Sequence[Tensor]) -> None:
+    """Two runs on the same parameters would spoil both.
+
+    Raises:
+        RunError: a run that has not ended changes one of them.
+    """
+    wanted = {id(p) for p in parameters}
+    for run in runs():
+        if not run.ended and wanted & {id(p) for p in run.parameters}:
+            raise RunError(
+                "this model is being trained already",
+                given=repr(run),
+                hint="lab.last_run.stop() ends that run, `await` waits for it; or train a fresh model",
+            )
 
 
 def enter(run: Run) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from time import monotonic
 from typing import Any
 
+from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
 from lab.training.job import Job
 from lab.training.registry import enter
@@ -60,6 +61,11 @@ class Run(Worker):
     def progress(self) -> tuple[int, int]:
         """Steps done and steps planned (0 when unknown)."""
         return self._job.step, self._job.n_steps
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        """The tensors that its steps change."""
+        return self._job.parameters
 
     @property
     def trouble(self) -> RunError | None:

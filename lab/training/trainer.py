@@ -6,13 +6,13 @@ All that happens is said in events; a loss or a gradient that is no number stops
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-from lab.autograd import wrap
+from lab.autograd import Tensor, wrap
 from lab.data import Batch, Dataset, Loader
 from lab.errors import RunError
 from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
@@ -63,6 +63,10 @@ class Training:
     def epoch(self) -> int:
         """Number of the epoch that the next step belongs to, from 0."""
         return self.step // len(self.loader)
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        return self.optimizer.parameters
 
     @property
     def finished(self) -> bool:

@@ -30,6 +30,8 @@ def function(f: Any, what: str) -> Callable[..., Any]:
 
 def _array(x: Any) -> Any:
     """A read-only array of numbers, None if x is not made of numbers."""
+    if hasattr(x, "filled"):  # a masked array: its mask would be lost
+        return None
     try:
         array = np.asarray(x).view()
     except (TypeError, ValueError):
@@ -52,7 +54,11 @@ def taken(x: Any, what: str) -> Tensor:
         return x
     array = _array(x)
     if array is None:
-        raise UnsupportedError(f"{what} takes numbers only", given=f"{type(x).__name__} {x!r}"[:60])
+        raise UnsupportedError(
+            f"{what} takes numbers only",
+            given=f"{type(x).__name__} {x!r}"[:60],
+            hint=f"for anything else close over it: lab.{what}(lambda x: f(x, other))",
+        )
     return wrap(array)
 
 

@@ -43,8 +43,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_nam
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         flat, structure = tree.flatten((args, kwargs))
-        values = [taken(x, "vmap") for x in flat]
         axes = _in_axes(in_axes, args) + [0] * len(tree.flatten(kwargs)[0])
+        values = [x if a is None else taken(x, "vmap") for x, a in zip(flat, axes, strict=True)]
         interp = Batch(_size(values, axes, in_axes), axis_name)
         inputs = [x if a is None else Tracer(interp, _front(v, a)) for x, v, a in zip(flat, values, axes, strict=True)]
         out = _run(interp, f, *tree.unflatten(structure, inputs))

@@ -12,7 +12,7 @@ from lab import tree
 from lab.autograd.interpreter import Tracer
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
-from lab.graph.execute import replayer, run
+from lab.graph.execute import replayer
 from lab.graph.ir import Graph, Var
 from lab.graph.make import is_weak, trace
 from lab.transforms.arguments import function, returned, taken
@@ -24,6 +24,14 @@ class Cached(NamedTuple):
     graph: Graph
     replay: Callable[[Any], list[Any]]
     out_structure: tree.Structure
+    passed: tuple[bool, ...]
+    """For each result whether it is an input or a constant of the graph: such a one is handed out as a copy."""
+
+
+def _cached(graph: Graph, out_structure: tree.Structure) -> Cached:
+    known = set(graph.inputs)
+    passed = tuple(not isinstance(a, Var) or a in known for a in graph.outputs)
+    return Cached(graph, replayer(graph), out_structure, passed)
 
 
 def jit(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,25 +64,21 @@ def jit(f: Callable[..., Any]) -> Callable[..., Any]:
         key = structure, kinds, state.kinks, state.axes
         found = cache.get(key)
         if found is None:
-            graph, out_structure = trace(f, args, kwargs, weak=True)
-            if any(isinstance(c, Tracer) for c in graph.captured):
+            found = _cached(*trace(f, args, kwargs, weak=True))
+            if not any(isinstance(c, Tracer) for c in found.graph.captured):
                 # A value of an enclosing transform is good for this call only: the next would use a dead tracer.
-                return _rebuilt(graph, out_structure, run(graph, [*values, *graph.captured]))
-            found = cache[key] = Cached(graph, replayer(graph), out_structure)
-        return _rebuilt(found.graph, found.out_structure, found.replay([*values, *found.graph.captured]))
+                cache[key] = found
+        return _rebuilt(found, found.replay([*values, *found.graph.captured]))
 
     jitted.cache = cache  # type: ignore[attr-defined]
     return jitted
 
 
-def _rebuilt(graph: Graph, structure: tree.Structure, outs: list[Any]) -> Any:
-    """The results in their container. One that is an input or a constant of the graph is handed out as a copy."""
-    known = set(graph.inputs)
+def _rebuilt(cached: Cached, outs: list[Any]) -> Any:
+    """The results in their container."""
     results = []
-    for atom, out in zip(graph.outputs, outs, strict=True):
+    for out, passed in zip(outs, cached.passed, strict=True):
         value = returned(out, "jit")
-        passed = not isinstance(atom, Var) or atom in known
-        results.append(
-            wrap(np.array(value.value)) if passed and type(value) is Tensor and value.node is None else value
-        )
-    return tree.unflatten(structure, results)
+        copied = passed and type(value) is Tensor and value.node is None
+        results.append(wrap(np.array(value.value)) if copied else value)
+    return tree.unflatten(cached.out_structure, results)

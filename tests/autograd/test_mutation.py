@@ -195,6 +195,22 @@ def test_in_place_arithmetic_of_tracked_values_rebinds_and_stays_right():
     close(lab.vmap(f)(np.array([[1.0, 2.0]])), [5.0])
 
 
+def test_in_place_arithmetic_inside_a_transform_rebinds_also_under_no_grad():
+    c = lab.tensor([1.0, 1.0])
+
+    def f(x):
+        with lab.no_grad():
+            total = x * 1.0
+            total += c
+            kept = c
+            kept += x
+        return (total * kept * x).sum()
+
+    x = np.array([1.0, 2.0])
+    close(lab.grad(f)(x), (x + 1) ** 2)
+    close(c, [1.0, 1.0])
+
+
 def test_in_place_arithmetic_of_an_untracked_tensor_writes():
     t = lab.tensor([1.0, 2.0])
     held = t

@@ -95,6 +95,10 @@ def test_copies_and_pickles_carry_value_name_and_whether_it_is_a_leaf_but_no_his
     assert y.requires_grad is False
 
 
+def test_a_copy_inside_a_transform_keeps_its_gradient():
+    close(lab.grad(lambda x: copy.deepcopy(x) * x)(2.0), 4.0)
+
+
 def test_deepcopy_keeps_shared_tensors_shared():
     x = lab.tensor([1.0], requires_grad=True)
     a, b = copy.deepcopy([x, x])

@@ -78,6 +78,19 @@ def test_lists_of_numbers_are_arrays_and_lists_of_tensors_are_explained():
         (lambda: T.transpose(0, 1), ShapeError, "transpose needs each axis once"),
         (lambda: lab.broadcast_to(T, (3,)), ShapeError, "broadcast_to cannot broadcast its operands"),
         (lambda: lab.broadcast_to(lab.tensor(np.ones((2, 3))), (3,)), ShapeError, "broadcast_to"),
+        (lambda: lab.softmax(T, axis=None), ShapeError, "softmax works along one axis"),
+        (lambda: lab.expand_dims(T, axis=(0, 1)), ShapeError, "expand_dims works along one axis"),
+        (lambda: lab.concatenate([T, T], axis=None), ShapeError, "concatenate works along one axis"),
+        (lambda: lab.one_hot(lab.tensor([0]), n=2.5), ArgumentError, "one_hot needs the number of classes"),
+        (lambda: lab.random_uniform(lab.random_key(0), dtype="int32"), DTypeError, "random_uniform draws floats"),
+        (lambda: T & T, UnsupportedError, "& is for masks of booleans"),
+        (lambda: (T > 0) | 1, UnsupportedError, "is for masks of booleans"),
+        (lambda: ~T, UnsupportedError, "~ is for masks of booleans"),
+        (lambda: T * np.ma.masked_array([1.0, 2.0], [0, 1]), UnsupportedError, "multiply does not know masked arrays"),
+        (lambda: lab.tensor(np.ma.masked_array([1.0], [1])), UnsupportedError, "a tensor has no mask"),
+        (lambda: lab.tensor(lab.tensor(1.0, requires_grad=True) * 2.0), UnsupportedError, "lab.tensor would cut"),
+        (lambda: lab.grad(lambda x: lab.tensor(x) * x)(2.0), UnsupportedError, "lab.tensor would cut the history"),
+        (lambda: lab.grad(lambda x: lab.tensor([x, x]).sum())(2.0), UnsupportedError, "a list of tensors is joined"),
         (lambda: T[5], ShapeError, "an index does not fit the array"),
         (lambda: T[0, 0], ShapeError, "an index does not fit the array"),
         (lambda: T["a"], ShapeError, "an index does not fit the array"),
@@ -107,7 +120,6 @@ def test_lists_of_numbers_are_arrays_and_lists_of_tensors_are_explained():
         (lambda: lab.random_key("seed"), ArgumentError, "random_key needs"),
         (lambda: lab.tensor(["a"]), DTypeError, "a tensor holds floats, integers or booleans"),
         (lambda: lab.tensor([[1], [1, 2]]), DTypeError, "a tensor needs numbers in a rectangular arrangement"),
-        (lambda: lab.tensor([lab.tensor(1.0), lab.tensor([1.0, 2.0])]), LabError, "a tensor needs numbers"),
         (lambda: lab.tensor(1.0, dtype="nonsense"), DTypeError, "a tensor needs numbers"),
         (lambda: lab.tensor(1, requires_grad=True), DTypeError, "only floats can require a gradient"),
         (lambda: float(T), ArgumentError, "item\\(\\) needs a single entry"),
@@ -140,6 +152,22 @@ def test_floating_point_errors_that_the_user_asked_for_stay_what_they_are():
         T / 0.0
     with pytest.raises(RuntimeWarning):
         lab.log(lab.tensor([0.0]))
+
+
+def test_masks_combine():
+    x = lab.tensor([-1.0, 0.5, 2.0])
+    close((x > 0) & (x < 1), [False, True, False])
+    close((x < 0) | (x > 1), [True, False, True])
+    close((x > 0) ^ (x > 1), [False, True, False])
+    close(~(x > 0), [True, False, False])
+    close(np.array([True, True, False]) & (x > 0), [False, True, False])
+    close(lab.vmap(lambda x: ~(x > 0) & True)(x), [True, False, False])
+    close(lab.jit(lambda x: x[0] * ((x > 0) & (x < 1)))(x), [0.0, -1.0, 0.0])
+
+
+def test_a_single_number_is_a_shape_and_half_precision_can_be_drawn():
+    drawn = lab.random_uniform(lab.random_key(0), shape=3, dtype="float16")
+    assert (drawn.shape, drawn.dtype) == ((3,), np.float16)
 
 
 def test_a_parameter_of_an_op_may_be_positional_or_named():

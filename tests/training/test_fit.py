@@ -389,3 +389,30 @@ def test_an_answer_that_is_no_number_is_not_right():
     layer = Linear(2, 2, rng=0)
     layer.weight.value[...] = np.nan
     assert evaluate(layer, TEST).accuracy == 0
+
+
+def test_a_model_that_is_being_trained_is_not_trained_twice_at_once():
+    network = model()
+    run = fit(network, TRAIN, epochs=1000, paused=True)
+    with pytest.raises(RunError, match="this model is being trained already"):
+        fit(network, TRAIN)
+    run.stop()
+    run.wait(SOON)
+    assert fit(network, TRAIN, epochs=1).wait(SOON).n_steps == 2
+
+
+def test_two_models_that_share_a_layer_are_not_trained_at_once():
+    shared = Linear(2, 2, rng=0)
+
+    class Around(Module):
+        def __init__(self):
+            self.inner = shared
+
+        def forward(self, x):
+            return self.inner(x)
+
+    run = fit(shared, TRAIN, epochs=1000, paused=True)
+    with pytest.raises(RunError, match="being trained already"):
+        fit(Around(), TRAIN)
+    run.stop()
+    run.wait(SOON)

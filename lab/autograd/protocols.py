@@ -1,0 +1,130 @@
+"""NumPy's protocols: np.sin(t) and np.sum(t) are ops of the table.
+
+What the lab does not support raises with the lab's name for it; nothing falls back to an array without gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lab import ops
+from lab.autograd.attach import attach, kinds
+from lab.autograd.interpreter import Tracer
+from lab.autograd.joining import concatenate, stack
+from lab.autograd.tensor import Tensor
+from lab.errors import UnsupportedError
+from lab.ops.primitive import PRIMITIVES, Op
+
+_UFUNCS: dict[Any, Op] = {
+    getattr(np, name): op for name, op in PRIMITIVES.items() if isinstance(getattr(np, name, None), np.ufunc)
+}
+
+
+_MASKS: dict[Any, Callable[..., Any]] = {
+    np.bitwise_and: Tensor.__and__,
+    np.bitwise_or: Tensor.__or__,
+    np.bitwise_xor: Tensor.__xor__,
+    np.invert: Tensor.__invert__,
+}
+
+
+def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    op = _UFUNCS.get(ufunc)
+    if ufunc in _MASKS and method == "__call__" and not kwargs:
+        return _MASKS[ufunc](*inputs)
+    if method == "reduce" and ufunc in _REDUCED and not set(kwargs) - {"axis", "keepdims"}:
+        return _REDUCED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0), keepdims=bool(kwargs.get("keepdims")))
+    if method != "__call__" or op is None:
+        word = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        raise UnsupportedError(
+            f"np.{word} does not work on a tensor",
+            given=kinds(inputs),
+            hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()",
+        )
+    if kwargs:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__} on a tensor takes no {', '.join(kwargs)}",
+            given=kinds(kwargs.values()),
+            hint=f"use lab.{op.name}",
+        )
+    return op.apply(*inputs)
+
+
+_REDUCED: dict[Any, Op] = {np.add: ops.sum_, np.maximum: ops.max_, np.minimum: ops.min_}
+
+
+def _near(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, PRIMITIVES, n=1)
+    return f"lab.{close[0]}" if close else "no function of that name"
+
+
+def _dot(a: Any, b: Any) -> Any:
+    if not np.ndim(a) or not np.ndim(b):
+        return ops.multiply.apply(a, b)
+    if np.ndim(b) > 2:  # NumPy's dot is another product there
+        raise UnsupportedError(
+            "np.dot of more than two axes does not work on a tensor", given=kinds((a, b)), hint="use @"
+        )
+    return ops.matmul.apply(a, b)
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: lambda a, axis=None, keepdims=False: ops.sum_.apply(a, axis=axis, keepdims=keepdims),
+    np.mean: lambda a, axis=None, keepdims=False: ops.mean.apply(a, axis=axis, keepdims=keepdims),
+    np.max: lambda a, axis=None, keepdims=False: ops.max_.apply(a, axis=axis, keepdims=keepdims),
+    np.min: lambda a, axis=None, keepdims=False: ops.min_.apply(a, axis=axis, keepdims=keepdims),
+    np.reshape: lambda a, shape: ops.reshape.apply(a, shape=shape),
+    np.transpose: lambda a, axes=None: ops.transpose.apply(a, axes=axes),
+    np.concatenate: concatenate,
+    np.stack: lambda arrays, axis=0: stack(arrays, axis),
+    np.where: ops.where.apply,
+    np.expand_dims: lambda a, axis: ops.expand_dims.apply(a, axis=axis),
+    np.broadcast_to: lambda array, shape: ops.broadcast_to.apply(array, shape=shape),
+    np.dot: _dot,
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a: a.size,
+    np.result_type: lambda *xs: np.result_type(*(x.dtype if isinstance(x, Tensor) else x for x in xs)),
+}
+
+
+def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    found = _FUNCTIONS.get(function)
+    name = getattr(function, "__name__", str(function))
+    if found is None:
+        module = getattr(function, "__module__", "numpy").replace("numpy", "np", 1)
+        raise UnsupportedError(
+            f"{module}.{name} does not work on a tensor",
+            given=kinds(args),
+            hint=f"lab has {_near(name)}, or use .numpy()",
+        )
+    try:
+        return found(*args, **kwargs)
+    except TypeError as why:
+        if "argument" not in str(why):
+            raise
+        raise UnsupportedError(
+            f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=f"lab has {_near(name)}"
+        ) from None
+
+
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    if self.requires_grad or isinstance(self, Tracer):
+        raise UnsupportedError(
+            "a tensor that requires a gradient is not made an array in silence",
+            given=repr(self),
+            hint="use lab's functions (lab.stack for a list), or .detach().numpy()",
+        )
+    if copy is False:
+        if dtype is not None and np.dtype(dtype) != self.dtype:
+            raise ValueError("a copy is needed to change the dtype")
+        return self.numpy()
+    return np.array(self.value, dtype=dtype)
+
+
+attach(__array_ufunc__=_array_ufunc, __array_function__=_array_function, __array__=_array)

@@ -1,0 +1,103 @@
+"""Writing into a Tensor in place: only where no history would be left wrong, and every node that saved it notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lab import ops
+from lab.autograd import mutation
+from lab.autograd.attach import attach
+from lab.autograd.interpreter import Tracer
+from lab.autograd.operators import plain_index
+from lab.autograd.tape import Leaf
+from lab.autograd.tensor import Tensor, _concrete
+from lab.config import STATE
+from lab.errors import GradientError, ShapeError, UnsupportedError
+
+
+def _writable(self: Tensor) -> Any:
+    if type(self) is not Tensor:
+        raise UnsupportedError(
+            "in-place writes are not possible inside a transform", hint="compute a new value instead"
+        )
+    if self.node is not None and STATE.get().frozen < 0:
+        what = "a leaf that requires a gradient" if isinstance(self.node, Leaf) else "a tensor that was computed"
+        raise GradientError(
+            "an in-place write would leave its history wrong",
+            given=what,
+            hint="write under lab.no_grad(), or compute a new tensor",
+        )
+    if not self.value.flags.writeable:  # a view that NumPy made read-only, as broadcast_to does
+        self.value = self.value.copy()
+    return self.value
+
+
+def _plain(values: Any) -> Any:
+    """What is written: never something whose gradient would be lost by it."""
+    if isinstance(values, Tensor):
+        if (values.requires_grad or type(values) is not Tensor) and STATE.get().frozen < 0:
+            raise GradientError(
+                "a tensor that requires a gradient is not written into another in silence",
+                given=repr(values),
+                hint="use lab.where or lab.concatenate, or write values.detach()",
+            )
+        return _concrete(values)
+    return values
+
+
+def _assign(self: Tensor, values: Any) -> Tensor:
+    """Write values into this tensor, in place; nodes that saved it will notice.
+
+    Example:
+        >>> import lab
+        >>> t = lab.tensor([1.0, 2.0]); t.assign([3.0, 4.0])
+        tensor([3., 4.])
+    """
+    _setitem(self, ..., values)
+    return self
+
+
+def _setitem(self: Tensor, index: Any, values: Any) -> None:
+    target, source = _writable(self), _plain(values)
+    try:
+        target[plain_index(index)] = source
+    except (ValueError, IndexError) as why:
+        raise ShapeError(
+            "values do not fit where they are written", given=f"{np.shape(source)} into {target.shape}", hint=str(why)
+        ) from None
+    mutation.mark(target)
+
+
+def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Tensor, other: Any) -> Any:
+        traced = isinstance(self, Tracer) or isinstance(other, Tracer)
+        tracked = self.node is not None or (isinstance(other, Tensor) and other.node is not None)
+        if traced or (tracked and STATE.get().frozen < 0 and not isinstance(self.node, Leaf)):
+            return apply(self, other)  # Python rebinds the name: right gradients, and no write
+        target = _writable(self)
+        source = _plain(other)
+        try:
+            ufunc(target, source, out=target, casting="same_kind")
+        except (ValueError, TypeError) as why:
+            raise ShapeError(
+                "values do not fit where they are written",
+                given=f"{np.shape(source)} into {target.shape}",
+                hint=str(why),
+            ) from None
+        mutation.mark(target)
+        return self
+
+    return method
+
+
+for _word, _ufunc, _op in (
+    ("add", np.add, ops.add),
+    ("sub", np.subtract, ops.subtract),
+    ("mul", np.multiply, ops.multiply),
+    ("truediv", np.true_divide, ops.divide),
+):
+    setattr(Tensor, f"__i{_word}__", _in_place(_ufunc, _op.apply))
+attach(assign=_assign, __setitem__=_setitem)
