@@ -46,6 +46,6 @@ def css() -> str:
         f'.lab-button .fa-{icon}::before {{ content: "\\{letter}" / ""; }}\n' for icon, letter in ICONS.items()
     )
     # JupyterLab's own ring is a pale line that is lost on a projector, and its white on orange has a contrast of 2.
-    ring = "outline: 2px solid var(--jp-ui-font-color0, #000) !important; outline-offset: 2px !important;"
+    ring = "outline: 2px solid var(--jp-ui-font-color0, #000) !important; outline-offset: -3px !important;"
     warning = f"background: {WARNING} !important; color: {INK} !important;"
     return f"{silent}.lab-button:focus-visible {{ {ring} }}\n.lab-button.mod-warning {{ {warning} }}\n"
