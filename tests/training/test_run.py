@@ -6,6 +6,7 @@ import threading
 import traceback
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lab.errors import ArgumentError, RunError
@@ -117,9 +118,17 @@ def test_controls_of_an_ended_run_do_nothing_or_say_why():
             refused()
 
 
-def test_steps_go_forward_only():
-    with pytest.raises(ArgumentError, match=r"a run steps forward\ngiven: n=0\nhint:  run.rewind\(\) goes back"):
-        Run(Countdown(1)).step(0)
+@pytest.mark.parametrize("n", [0, -1, 1.5, "a", None, True])
+def test_steps_are_counted_in_whole_numbers_and_go_forward_only(n):
+    run = paused(Run(Countdown(5), paused=True))
+    with pytest.raises(ArgumentError) as caught:
+        run.step(n)
+    assert str(caught.value) == (
+        f"n is a whole number of at least 1\ngiven: n={n!r}\nhint:  run.step(3) does three; run.rewind() goes back"
+    )
+    assert (run.state, run.progress[0]) == ("paused", 0)
+    run.step(np.int64(2))
+    assert paused(run).progress[0] == 2
 
 
 def test_the_result_of_an_unfinished_run_is_refused_with_the_way_to_get_it():
