@@ -46,8 +46,9 @@ def number(name: str, value: object, *, hint: str) -> float:
         1.0
     """
     try:
-        if isinstance(value, str | bytes):
-            raise TypeError
-        return float(value)  # type: ignore[arg-type]
+        found = None if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} is a number", given=f"{name}={value!r}", hint=hint) from None
+        found = None
+    if found is None:
+        raise ArgumentError(f"{name} is a number", given=f"{name}={value!r}", hint=hint)
+    return found
