@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from lab.errors import ArgumentError
 
 
@@ -52,3 +54,22 @@ def number(name: str, value: object, *, hint: str) -> float:
     if found is None:
         raise ArgumentError(f"{name} is a number", given=f"{name}={value!r}", hint=hint)
     return found
+
+
+def generator(rng: object) -> np.random.Generator:
+    """The Generator that `rng=` asks for: of this seed, itself, or a fresh one for None.
+
+    Raises:
+        ArgumentError: it is none of these, or a seed below 0.
+
+    Example:
+        >>> bool(generator(0).random() == generator(0).random())
+        True
+    """
+    try:
+        if not isinstance(rng, float):  # NumPy refuses it too, by a page about sequences of words
+            return np.random.default_rng(rng)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    problem = "rng is a seed of 0 or more, a Generator, or None"
+    raise ArgumentError(problem, given=f"rng={rng!r}", hint="for example rng=0")

@@ -94,9 +94,10 @@ class Prediction:
         choices: Sequence[str] = (),
     ) -> None:
         if len(choices) == 1:
-            raise ArgumentError("a prediction needs at least two choices", given=repr(tuple(choices)))
+            hint = "without choices it is a number"
+            raise ArgumentError("a prediction needs at least two choices", given=repr(tuple(choices)), hint=hint)
         if not tolerance >= 0:
-            raise ArgumentError("the tolerance of a prediction is a distance", given=repr(tolerance))
+            raise ArgumentError("the tolerance of a prediction is a distance", given=repr(tolerance), hint="0 or more")
         self.question, self.unit, self.tolerance, self.choices = question, unit, tolerance, tuple(choices)
         self._answer = answer
         self._guess: Value | None = None

@@ -162,7 +162,8 @@ class Run(Worker):
         self._job.check(name, value)
         with self._changed:
             if self.ended:
-                raise RunError(f"{self.name} cannot change {name}", given=f"it is {self.state}")
+                hint = "lab.fit(...) starts another"
+                raise RunError(f"{self.name} cannot change {name}", given=f"it is {self.state}", hint=hint)
             self._values[name] = float(value)
             self._requests.append(lambda: self._job.set(name, float(value)))
             self._changed.notify_all()

@@ -192,7 +192,7 @@ def test_trouble_pauses_names_itself_and_can_be_undone():
     for _ in range(2):
         with pytest.raises(RunError) as caught:
             run.wait(SOON)
-        assert str(caught.value) == "the countdown stalled at 3\nhint:  run.rewind(), then run.resume()"
+        assert str(caught.value) == "the countdown stalled at 3\ngiven: as told\nhint:  run.rewind(), then run.resume()"
     assert (run.state, run.reason, run.progress) == ("paused", "the countdown stalled at 3", (2, 5))
     assert repr(run) == "Run 'stuck': paused (the countdown stalled at 3), step 2 of 5"
     run.rewind()
