@@ -100,7 +100,7 @@ def as_dataset(data: Dataset | Sequence[npt.ArrayLike], name: str = "") -> Datas
     except (TypeError, ValueError):
         hint = "give a Dataset or a pair (inputs, targets)"
         raise DataError("not a data set", given=type(data).__name__, hint=hint) from None
-    return Dataset(inputs, targets, name)
+    return Dataset(_numbers("inputs", inputs), _numbers("targets", targets), name)
 
 
 def _numbers(name: str, data: npt.ArrayLike) -> npt.NDArray[Any]:

@@ -41,7 +41,8 @@ class Lesson:
     """
 
     def __init__(self, name: str, *, progress: Progress | None = None) -> None:
-        if not isinstance(name, str) or not NAME.fullmatch(name):
+        given: object = name
+        if not isinstance(given, str) or not NAME.fullmatch(given):
             raise ArgumentError("a lesson has a name of letters, digits, _ and -", given=repr(name),
                                 hint='Lesson("00"), as the first cell of the notebook says')  # fmt: skip
         self.name = name

@@ -491,3 +491,16 @@ def test_a_regression_has_no_accuracy_even_on_whole_numbers():
     assert math.isnan(found.accuracy)
     assert repr(found) == f"Evaluation of 6 examples: loss {found.loss:.4g}"
     assert "accuracy" in repr(evaluate(model(), TEST))
+
+
+def test_who_differentiates_a_model_that_a_run_changes_meanwhile_is_told_to_pause_it():
+    network = model()
+    run = fit(network, TRAIN, epochs=1000, paused=True)
+    paused(run)
+    loss = ops.cross_entropy(network(tensor(TRAIN.inputs)), TRAIN.targets)
+    run.step()
+    paused(run)
+    with pytest.raises(GradientError, match="changed in place after the forward") as caught:
+        loss.backward()
+    assert caught.value.hint.endswith("where a run trains this model, run.pause() first")
+    run.stop()

@@ -167,6 +167,41 @@ def test_a_failure_that_nobody_waits_for_is_logged(caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_failure_that_nobody_waits_for_says_so_in_one_line(capsys):
+    run = Run(Countdown(5, fails_at=5), name="unseen aloud")
+    assert run.join(SOON)
+    assert capsys.readouterr().err == (
+        "Run 'unseen aloud' failed at step 0: ZeroDivisionError: the countdown failed at 5. "
+        "`await run` shows where; in a script, run.wait().\n"
+    )
+
+
+def test_a_run_that_pauses_by_itself_says_so_when_nobody_waits(capsys):
+    run = paused(Run(Countdown(5, troubled_at=3), name="stuck aloud"))
+    assert capsys.readouterr().err == (
+        "Run 'stuck aloud' paused at step 2: the countdown stalled at 3. "
+        "`await run` shows more; in a script, run.wait().\n"
+    )
+    run.stop()
+
+
+@pytest.mark.parametrize("job", [Countdown(5, fails_at=3), Countdown(5, troubled_at=3)])
+def test_who_waits_hears_of_a_failure_by_the_exception_alone(job, capsys):
+    run = paused(Run(job, paused=True))
+
+    def wait():
+        with pytest.raises((ZeroDivisionError, RunError)):
+            run.wait(SOON)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    with run._changed:
+        assert run._changed.wait_for(lambda: run._watchers, SOON)
+    run.resume()
+    waiting.join(SOON)
+    assert capsys.readouterr().err == ""
+
+
 def test_even_an_exit_in_a_step_ends_the_run_and_not_the_process():
     class Exits(Countdown):
         def advance(self):
