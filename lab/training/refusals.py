@@ -1,4 +1,4 @@
-"""What `fit` and `evaluate` refuse at the call: in the run's thread the same mistake would be met later, and by other words."""
+"""What `fit` and `evaluate` refuse at the call: in the run's thread it would be met later, and in other words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def refuse_what_cannot_be_trained(model: object, loss: object, optimizer: object
         ArgumentError: so it is.
         RunError: gradients are switched off here.
     """
-    for why in (_of_model(model, optimizer), _of_loss(loss), _of_optimizer(optimizer, model), _of_name(name), _of_mode()):
+    arguments = _of_model(model, optimizer), _of_loss(loss), _of_optimizer(optimizer, model), _of_name(name)
+    for why in (*arguments, _of_mode()):
         if why is not None:
             raise why
 
