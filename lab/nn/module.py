@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Leaf, Tensor, mutation, tensor
+from lab.autograd import Leaf, Tensor, tensor
+from lab.autograd.between import set_gradient, wrote
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
 from lab.events import bus
@@ -133,7 +134,7 @@ class Module:
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
         for parameter in self.parameters():
-            leaf_of(parameter).grad = None
+            set_gradient(leaf_of(parameter), None)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of the parameters by path."""
@@ -167,7 +168,7 @@ class Module:
                                  hint="the state is of a model with other sizes")  # fmt: skip
         for name, p in parameters.items():
             p.value[...] = values[name]
-            mutation.mark(p.value)
+            wrote(leaf_of(p), p.value)
 
     # --- how it looks --------------------------------------------------------------------------------------------
 

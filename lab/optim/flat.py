@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor, mutation
+from lab.autograd.between import tell_written
 from lab.errors import GradientError
+from lab.events.bus import bus
 from lab.nn.module import leaf_of
 
 Vector = npt.NDArray[Any]
@@ -81,8 +83,11 @@ class FlatParameters:
         )
 
     def changed(self) -> None:
-        """Tell the tapes that the values are not what they were."""
+        """Tell the tapes, and who listens to operations, that the values are not what they were."""
         mutation.mark(self.values)
+        if bus.operations:
+            for p in self.parameters:
+                tell_written(leaf_of(p), p.value)
 
     def split(self, vector: Vector) -> list[Vector]:
         """A vector like `values`, cut into arrays of the parameters' shapes; copies."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor
+from lab.autograd.between import set_gradient
 from lab.checks import number
 from lab.errors import ArgumentError, ShapeError
 from lab.optim.flat import FlatParameters
@@ -96,7 +97,7 @@ class Optimizer(ABC):
         """Forget all gradients, so that the next backward does not add to them."""
         for group in self.groups:
             for leaf in group.leaves:
-                leaf.grad = None
+                set_gradient(leaf, None)
 
     # --- hyperparameters -----------------------------------------------------------------------------------------
 

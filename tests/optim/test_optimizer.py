@@ -4,8 +4,10 @@ import math
 import numpy as np
 import pytest
 
+import lab
 from lab.autograd import tensor
 from lab.errors import ArgumentError, GradientError, ShapeError
+from lab.events import GradientCleared, ValueWritten
 from lab.nn import mlp, mse
 from lab.optim import SGD, Adam, AdamW
 
@@ -234,3 +236,34 @@ def test_an_optimiser_prints_its_hyperparameters():
     assert (
         repr(AdamW([leaf()])) == "AdamW(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.01)"
     )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_step_tells_each_parameter_once_and_so_does_what_puts_values_back(rule):
+    a, b = leaf([1.0, 2.0]), leaf(3.0, "float32")
+    optimizer = rule([a, b], 0.5)
+    (a.sum() * b).backward()
+    kept = optimizer.snapshot()
+    with lab.record(detail="value") as rec:
+        optimizer.step()
+        optimizer.zero_grad()
+        optimizer.zero_grad()
+        optimizer.restore(kept)
+    written = [
+        *(("ValueWritten", a), ("ValueSeen", a), ("ValueWritten", b), ("ValueSeen", b)),
+        *(("GradientCleared", a), ("GradientCleared", b)),
+        *(("ValueWritten", a), ("ValueSeen", a), ("ValueWritten", b), ("ValueSeen", b)),
+    ]
+    assert [(type(e).__name__, e.node) for e in rec] == [(word, p.node.id) for word, p in written]
+    assert [rec[i].value.tolist() for i in (7, 9)] == [[1.0, 2.0], 3.0]
+    assert rec[1].value.tolist() != [1.0, 2.0]
+
+
+def test_a_model_tells_that_its_gradients_are_forgotten_and_its_state_was_loaded():
+    model = mlp(2, 1)
+    model(tensor(np.ones((1, 2), np.float32))).sum().backward()
+    with lab.record(detail="shape") as rec:
+        model.zero_grad()
+        model.load_state_dict(model.state_dict())
+    ids = [p.node.id for p in model.parameters()]
+    assert [(type(e), e.node) for e in rec] == [*((GradientCleared, i) for i in ids), *((ValueWritten, i) for i in ids)]

@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from lab.events import BackwardStarted, Event, GradientStored, OpRecorded, RuleApplied, ValueSeen
+from lab.events import (
+    BackwardStarted,
+    Event,
+    GradientCleared,
+    GradientStored,
+    LeafUsed,
+    OpRecorded,
+    RuleApplied,
+    ValueSeen,
+    ValueWritten,
+)
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.scene import Scene
@@ -43,7 +53,7 @@ class GraphView(View[Tape]):
     """
 
     listens = LISTENS
-    stops = (OpRecorded, BackwardStarted, RuleApplied, GradientStored)
+    stops = (OpRecorded, BackwardStarted, RuleApplied, GradientStored, ValueWritten, GradientCleared)
     title = "Graph"
 
     def __init__(self, source: Any, *, direction: str = "right", limit: int = MAX_NODES) -> None:
@@ -63,14 +73,15 @@ class GraphView(View[Tape]):
         return state.folded_many(stretch, self.limit)
 
     def stop_positions(self, events: Events) -> Positions:
-        """After each operation with its value, and after each step of a backward walk with what it sent."""
+        """After each operation or write with its value, and after each step of a backward walk with what it sent."""
         n = len(events)
         trails = np.zeros(n + 1, dtype=bool)  # a ValueSeen that belongs to the event before it
         seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
         where = where[: len(seen["node"])]
         role, node = np.asarray(seen["role"]), np.asarray(seen["node"])
         trails[where[role == "contribution"]] = True
-        for kind, field, wanted in ((OpRecorded, "node", "value"), (BackwardStarted, "root", "gradient")):
+        belongs = (OpRecorded, "node", "value"), (ValueWritten, "node", "value"), (BackwardStarted, "root", "gradient")
+        for kind, field, wanted in belongs:
             own = np.full(n + 1, -1, dtype=np.int64)
             columns = events.columns(kind, 0, n)
             own[events.positions(kind)[: len(columns[field])] + 1] = columns[field]
@@ -78,7 +89,7 @@ class GraphView(View[Tape]):
             trails[where[mine]] = True
         end = np.where(trails, n + 1, np.arange(n + 1))
         end = np.minimum.accumulate(end[::-1])[::-1]  # the first position from here on that does not trail
-        every = merged(*(events.positions(kind) for kind in self.stops))
+        every = merged(*(_of_known(events, kind) for kind in self.stops))
         stops: Positions = end[every[every < n] + 1]
         return stops
 
@@ -134,3 +145,14 @@ class GraphView(View[Tape]):
             html = inspected(self.state_at(self.position), self.selected, self.recording)
             if html != self._panel.value:
                 self._panel.value = html
+
+
+def _of_known(events: Events, kind: type[Event]) -> Positions:
+    """Where the events of a kind stand, without what happened to leaves before their first use: they have no box."""
+    where = events.positions(kind)
+    if kind not in (ValueWritten, GradientCleared) or not len(where):
+        return where
+    used = dict(zip(events.columns(LeafUsed)["node"].tolist(), events.positions(LeafUsed).tolist(), strict=False))
+    nodes = events.columns(kind)["node"].tolist()
+    known = [p for p, node in zip(where.tolist(), nodes, strict=False) if used.get(node, p) < p]
+    return np.asarray(known, dtype=np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from widgets.scene import Edge, Node, Token
 from widgets.views import wording
 from widgets.views.plan import Plan, lines, signed
-from widgets.views.tape import Entry, Seen, Tape
+from widgets.views.tape import FORGOTTEN, Entry, Seen, Tape
 from widgets.views.telling import gradient_words
 
 TOKENS = 60
@@ -73,7 +73,7 @@ def edges_of(entry: Entry, state: Tape, plan: Plan) -> list[Edge]:
         label, status = "", "idle"
         if here and state.now.kind == "op":
             status, label = "forward", _carried(state.entries.get(parent))
-        elif targets is not None and i < len(targets):
+        elif targets is not None and i < len(targets) and targets[i] != FORGOTTEN:
             went = targets[i] >= 0
             status = "none" if not went else "backward" if here and state.now.kind == "rule" else "done"
             label = _on_edge(state.contributions.get((entry.node, i))) if went else ""

@@ -12,6 +12,9 @@ from widgets.views import wording
 from widgets.views.tape import Entry, Tape
 from widgets.views.telling import gradient_line
 
+ROOM = "grad 0.123 + 0.123"
+"""Room for a gradient that was there once and is not at the end."""
+
 
 class Plan(NamedTuple):
     """Where everything stands: what does not change while a recording is played."""
@@ -51,14 +54,14 @@ class Planner:
                 if parent not in final.entries:
                     boxes[source] = size((wording.clipped(wording.operands(entry, called)[i]),))
                 edges.append((f"{entry.node}.{i}", source, str(entry.node)))
-            boxes[str(entry.node)] = size(lines(entry, called))
+            label, value, gradient = lines(entry, called)
+            boxes[str(entry.node)] = size((label, value, gradient or ROOM * entry.cleared))
         key = tuple(boxes.items())
         if self._plan is None or key != self._key:
             self._key, self._plan = key, _placed(boxes, edges, self.direction)
         used = {p for entry in final.entries.values() for p in entry.parents}
         outputs = frozenset(n for n, e in final.entries.items() if e.op and n not in used)
-        largest = max((abs(v) for v in signed(final).values()), default=0.0)
-        return self._plan._replace(called=called, outputs=outputs, largest=largest)
+        return self._plan._replace(called=called, outputs=outputs, largest=final.largest)
 
 
 def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str, str]], direction: str) -> Plan:
@@ -92,9 +95,9 @@ def lines(entry: Entry, called: Mapping[int, str]) -> tuple[str, str, str]:
 
 
 def signed(state: Tape) -> dict[int, float]:
-    """The mean of each gradient that has a sign, that is, whose entries do not differ in it."""
+    """The mean of each gradient that has a sign."""
     return {
         n: e.gradient.mean
         for n, e in state.entries.items()
-        if e.has_gradient and e.gradient is not None and (e.gradient.minimum >= 0 or e.gradient.maximum <= 0)
+        if e.has_gradient and e.gradient is not None and e.gradient.signed
     }

@@ -16,17 +16,23 @@ from lab.events import (
     BackwardFinished,
     BackwardStarted,
     Event,
+    GradientCleared,
     GradientStored,
     LeafUsed,
     OpRecorded,
     RuleApplied,
     ValueSeen,
+    ValueWritten,
 )
 from widgets.fold import Stretch
 
 LISTENS: tuple[type[Event], ...] = (
     LeafUsed, OpRecorded, ValueSeen, BackwardStarted, RuleApplied, GradientStored, BackwardFinished,
+    ValueWritten, GradientCleared,
 )  # fmt: skip
+
+FORGOTTEN = -2
+"""In `Tape.targets`: the edge got something, but the gradient that it became part of was cleared since."""
 
 
 class Seen(NamedTuple):
@@ -39,6 +45,11 @@ class Seen(NamedTuple):
     norm: float
     n_nonfinite: int
     value: Array | None
+
+    @property
+    def signed(self) -> bool:
+        """Whether its entries do not differ in sign; an array without finite entries has none."""
+        return self.minimum >= 0 or self.maximum <= 0
 
     @property
     def size(self) -> int:
@@ -67,6 +78,10 @@ class Entry(NamedTuple):
     """The gradient was added to one that the leaf already had."""
     before: Array | None = None
     """What a leaf had stored before this walk, where the values are known."""
+    operands: tuple[Seen | None, ...] = ()
+    """What the operands looked like when the operation ran: a leaf can be written later."""
+    cleared: bool = False
+    """It had a gradient that was cleared."""
 
     @property
     def stored(self) -> Array | None:
@@ -83,7 +98,7 @@ class Entry(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What happened last: "op", "start", "rule", "stored", "finish" at a node; "" at the beginning."""
+    """What happened last: "op", "start", "rule", "stored", "finish", "written", "cleared" at a node; "" at first."""
 
     kind: str = ""
     node: int = -1
@@ -96,11 +111,13 @@ class Tape:
     Attributes:
         entries: by node, in order of creation. Never changed after the Tape was made, like all that follows.
         contributions: what the rule of a node sent to its operand number i, by (node, i), of the latest walk there.
-        targets: for each node whose rules ran in the latest walk there, which edges got something.
+        targets: for each node whose rules ran in the latest walk there, which edges got something: the node at the
+            other end, -1 where no gradient was wanted, FORGOTTEN where it was cleared since.
         now: what happened last.
         n_walks: backward walks begun.
         root: node at which the latest walk began, -1 before.
         n_left_out: operations beyond the limit, counted and not kept.
+        largest: of all gradients with a sign that were ever seen, so that a colour means the same at every stop.
     """
 
     entries: Mapping[int, Entry] = field(default_factory=dict)
@@ -110,6 +127,7 @@ class Tape:
     n_walks: int = 0
     root: int = -1
     n_left_out: int = 0
+    largest: float = 0.0
 
     def folded(self, event: Event, limit: int) -> Tape:
         """This tape after one more event."""
@@ -128,7 +146,7 @@ class Tape:
         for kind in (LeafUsed, OpRecorded):
             known += stretch.columns(kind)["node"][np.isin(stretch.positions(kind), kept)].tolist()
         parts = [kept, stretch.positions(BackwardStarted), stretch.positions(BackwardFinished)]
-        for other in (ValueSeen, RuleApplied, GradientStored):
+        for other in (ValueSeen, RuleApplied, GradientStored, ValueWritten, GradientCleared):
             positions = stretch.positions(other)
             if len(positions):
                 parts.append(positions[np.isin(stretch.columns(other)["node"], known)])
@@ -144,10 +162,13 @@ class _Pen:
         self.limit = limit
         self.entries, self.contributions = dict(tape.entries), dict(tape.contributions)
         self.targets, self.now = dict(tape.targets), tape.now
-        self.n_walks, self.root, self.n_left_out = tape.n_walks, tape.root, tape.n_left_out
+        self.n_walks, self.root, self.n_left_out, self.largest = tape.n_walks, tape.root, tape.n_left_out, tape.largest
 
     def tape(self) -> Tape:
-        return Tape(self.entries, self.contributions, self.targets, self.now, self.n_walks, self.root, self.n_left_out)
+        return Tape(
+            self.entries, self.contributions, self.targets, self.now,
+            self.n_walks, self.root, self.n_left_out, self.largest,
+        )  # fmt: skip
 
     def write(self, event: Event) -> None:
         match event:
@@ -169,6 +190,11 @@ class _Pen:
                     accumulated=event.accumulated, walk=self.n_walks, before=before
                 )
                 self.now = Now("stored", event.node)
+            case ValueWritten() if event.node in self.entries:
+                self.entries[event.node] = self.entries[event.node]._replace(value=None)  # its ValueSeen may follow
+                self.now = Now("written", event.node)
+            case GradientCleared() if event.node in self.entries:
+                self._clear(event.node)
             case BackwardFinished():
                 self.now = Now("finish", event.root)
             case _:
@@ -178,9 +204,11 @@ class _Pen:
         if len(self.entries) >= self.limit:
             self.n_left_out += bool(entry.op)
             return
-        self.entries[entry.node] = entry
         if entry.op:
+            operands = (self.entries.get(p) for p in entry.parents)
+            entry = entry._replace(operands=tuple(None if e is None else e.value for e in operands))
             self.now = Now("op", entry.node)
+        self.entries[entry.node] = entry
 
     def _see(self, event: ValueSeen) -> None:
         entry = self.entries.get(event.node)
@@ -192,8 +220,23 @@ class _Pen:
         elif event.role == "gradient":
             before = entry.stored if entry.walk != self.n_walks else entry.before
             self.entries[event.node] = entry._replace(gradient=seen, walk=self.n_walks, before=before)
+            if seen.signed:
+                self.largest = max(self.largest, abs(seen.mean))
         else:
             self.contributions[event.source, event.argument] = seen
+
+    def _clear(self, node: int) -> None:
+        """No gradient any more, and what came back for it is part of no gradient."""
+        entry = self.entries[node]
+        self.entries[node] = entry._replace(
+            gradient=None, walk=-1, accumulated=False, before=None, cleared=entry.cleared or entry.has_gradient
+        )
+        self.now = Now("cleared", node)
+        for source, targets in self.targets.items():
+            if node in targets:
+                self.targets[source] = tuple(FORGOTTEN if t == node else t for t in targets)
+                for i in (i for i, t in enumerate(targets) if t == node):
+                    self.contributions.pop((source, i), None)
 
     def _start(self, root: int) -> None:
         """A new walk: what an earlier one left on the same nodes is old; leaves keep what they have."""

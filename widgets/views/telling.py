@@ -18,14 +18,24 @@ def caption(state: Tape, toned: bool = False) -> str:
             f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
             " drawn. Record a smaller piece to see all of it."
         )
-    if not state.n_walks:
+    if not state.n_walks and state.now.kind not in {"written", "cleared"}:
         point = "each box is an operation that ran, each arrow carries a value to where it was used."
+    elif state.now.kind == "cleared":
+        point = 'a cleared gradient is back to "no gradient yet"; the next walk stores a new one.'
+    elif state.now.kind == "written":
+        point = "a tensor of yours got new numbers; what was computed from it before keeps its number."
     elif state.now.kind in {"finish", "stored"}:
-        point = "a gradient is the sum of what came back along all arrows that leave a box."
+        point = f"a gradient is the sum of what came back along all arrows that leave a box{_and_more(state)}."
     else:
         point = "the gradient runs back along the arrows; each rule turns what it got into what it sends on."
     signs = " Orange: a positive gradient; blue: a negative one." if toned else ""
     return f"From a run of {n_ops} operation{'s' * (n_ops != 1)}: {point}{signs}"
+
+
+def _and_more(state: Tape) -> str:
+    """What else is in the gradients that this picture shows."""
+    added = any(e.accumulated for e in state.entries.values())
+    return ", added to what was stored" if added else ""
 
 
 def account(state: Tape) -> str:
@@ -35,10 +45,19 @@ def account(state: Tape) -> str:
     for entry in state.entries.values():
         what = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
         value = wording.short(entry.value)
-        told.append(f"{what}{f' = {value}' if value else ''}, {gradient_words(entry)}")
+        written = " and ".join(_written_since(entry, state, called))
+        earlier = f" (from {written} as it was then)" if written else ""
+        told.append(f"{what}{f' = {value}' if value else ''}{earlier}, {gradient_words(entry)}")
     if state.n_left_out:
         told.append(f"{state.n_left_out:,} more operations are not drawn")
     return "\n".join(told)
+
+
+def _written_since(entry: Entry, state: Tape, called: Mapping[int, str]) -> list[str]:
+    """Operands that were written after this operation read them."""
+    now = {p: state.entries[p].value for p in entry.parents if p in state.entries}
+    pairs = zip(entry.parents, entry.operands, strict=False)
+    return list(dict.fromkeys(called[p] for p, then in pairs if then is not None and now.get(p) is not then))
 
 
 def sentence(state: Tape, called: Mapping[int, str]) -> str:
@@ -52,6 +71,11 @@ def sentence(state: Tape, called: Mapping[int, str]) -> str:
         return f"{name} = {wording.expression(entry, called)}{f' = {value}' if value else ''} was computed."
     if state.now.kind == "start":
         return f"Backward starts at {name}: its gradient is {wording.short(entry.gradient) or 'given'}."
+    if state.now.kind == "written":
+        value = wording.short(entry.value)
+        return f"{name} was written in place{f': it is {value} now' if value else ''}."
+    if state.now.kind == "cleared":
+        return f"{name}: its gradient was cleared; no gradient yet."
     if state.now.kind == "stored":
         return f"{name}: {gradient_words(entry)}."
     if state.now.kind == "finish":

@@ -161,7 +161,7 @@ def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:
     if not rule:
         return "", ""
     values = {"ct": scalar(entry.gradient), "out": scalar(entry.value)}
-    values |= dict(zip(known.arguments, _operand_numbers(tape, entry), strict=False))
+    values |= dict(zip(known.arguments, _operand_numbers(entry), strict=False))
     sent = scalar(tape.contributions.get((entry.node, i)))
     used = set(re.findall(r"[A-Za-z_]\w*(?!\w*\()", rule)) & set(values)
     if not sent or not all(values[name] for name in used):
@@ -169,17 +169,17 @@ def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:
     return rule, f"{filled(rule, {name: values[name] for name in used})} = {sent}"
 
 
-def formula_with_numbers(tape: Tape, entry: Entry) -> str:
+def formula_with_numbers(entry: Entry) -> str:
     """The forward formula with the numbers of this run and its result; "" where they are not single numbers."""
     known, out = record(entry.op), scalar(entry.value)
     text = getattr(known, "formula", "") or ""
-    numbers = _operand_numbers(tape, entry)
+    numbers = _operand_numbers(entry)
     if not text or not out or not all(numbers):
         return ""
     return f"{filled(text, dict(zip(known.arguments, numbers, strict=False)))} = {out}"
 
 
-def _operand_numbers(tape: Tape, entry: Entry) -> list[str]:
+def _operand_numbers(entry: Entry) -> list[str]:
     texts = entry.constants or ("",) * len(entry.parents)
-    seen = [tape.entries[p].value if p in tape.entries else None for p in entry.parents]
+    seen = entry.operands or (None,) * len(entry.parents)
     return [scalar(s) or (text if p < 0 else "") for p, s, text in zip(entry.parents, seen, texts, strict=False)]
