@@ -25,11 +25,12 @@ from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.scene import Scene
 from widgets.view import View
+from widgets.views import wording
 from widgets.views.inspector import inspected
 from widgets.views.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
 from widgets.views.plan import Planner
 from widgets.views.tape import LISTENS, Tape
-from widgets.views.telling import account, caption
+from widgets.views.telling import account, caption, sentence
 
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
@@ -99,7 +100,9 @@ class GraphView(View[Tape]):
         plan = self._planner.plan(self._end(state))
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
-        nodes = [node_of(e, state, plan, tones) for e in entries] + [c for e in entries for c in constants_of(e, plan)]
+        owed = {target for targets in state.targets.values() for target in targets}
+        nodes = [node_of(e, state, plan, tones, owed) for e in entries]
+        nodes += [constant for e in entries for constant in constants_of(e, plan)]
         edges = [edge for e in entries for edge in edges_of(e, state, plan)]
         tokens = tokens_of(edges)
         if len(edges) > LABELLED_EDGES:
@@ -121,6 +124,11 @@ class GraphView(View[Tape]):
 
     def text(self, state: Tape) -> str:
         return account(state)
+
+    def sentence_at(self, position: int) -> str:
+        """What happened last, without writing the account of everything."""
+        state = self.state_at(position)
+        return sentence(state, wording.names(state.entries))
 
     # --- the inspector ---
 

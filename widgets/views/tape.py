@@ -5,6 +5,7 @@ A `Tape` is a value. Folding one event makes a new one that shares what did not 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -54,7 +55,7 @@ class Seen(NamedTuple):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 class Entry(NamedTuple):

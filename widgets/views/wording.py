@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,11 @@ def expression(entry: Entry, called: Mapping[int, str]) -> str:
 
 def _short_formula(known: Any) -> str:
     """The formula of the record if it is one operator between names; longer ones are called by the op's name."""
-    text = getattr(known, "formula", "") or ""
+    return _one_operator(getattr(known, "formula", "") or "")
+
+
+@lru_cache(256)
+def _one_operator(text: str) -> str:
     if not text:
         return ""
     body = ast.parse(text, mode="eval").body
