@@ -22,7 +22,7 @@ from widgets.fold import Positions, merged
 from widgets.scene import Scene
 from widgets.showing import close, display_twice
 from widgets.transport import Transport, pace
-from widgets.view import View
+from widgets.view import View, recording_of
 
 if TYPE_CHECKING:
     from widgets.page import Frame
@@ -399,7 +399,7 @@ def views_of(sources: Sequence[Any]) -> list[View[Any]]:
     for source in sources:
         if isinstance(source, View):
             made.append(source)
-        elif hasattr(source, "pause") or len(source.positions(StepFinished)):
+        elif hasattr(source, "pause") or len(recording_of(source, "Player").positions(StepFinished)):
             made.append(LossView(source))
         else:
             made.append(GraphView(source))

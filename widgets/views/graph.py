@@ -18,6 +18,7 @@ from lab.events import (
     LeafUsed,
     OpRecorded,
     RuleApplied,
+    StepFinished,
     ValueSeen,
     ValueWritten,
 )
@@ -30,7 +31,7 @@ from widgets.views.inspector import inspected
 from widgets.views.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
 from widgets.views.plan import Planner
 from widgets.views.tape import LISTENS, Tape
-from widgets.views.telling import account, caption, sentence
+from widgets.views.telling import account, caption, sentence, why_empty
 
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
@@ -109,7 +110,8 @@ class GraphView(View[Tape]):
             moving = {t.edge for t in tokens}
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
-        legend, words = legend_of(nodes, edges), caption(state, any(tones.values()))
+        legend = legend_of(nodes, edges)
+        words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
         return Scene(
             tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent
         )
@@ -123,12 +125,17 @@ class GraphView(View[Tape]):
         return newest if len(newest.entries) >= len(state.entries) else state
 
     def text(self, state: Tape) -> str:
-        return account(state)
+        return account(state) if state.entries else self._why_empty(state)
 
     def sentence_at(self, position: int) -> str:
         """What happened last, without writing the account of everything."""
         state = self.state_at(position)
-        return sentence(state, wording.names(state.entries))
+        return sentence(state, wording.names(state.entries)) if state.entries else self._why_empty(state)
+
+    def _why_empty(self, state: Tape) -> str:
+        rec = self.recording
+        ended = not rec.live and not self._end(state).entries
+        return why_empty(state, ended=ended, trained=len(rec.positions(StepFinished)) > 0)
 
     # --- the inspector ---
 

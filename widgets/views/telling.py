@@ -11,8 +11,6 @@ from widgets.views.tape import Entry, Tape
 def caption(state: Tape, toned: bool = False) -> str:
     """The point of the picture, in one sentence, and that it shows a run; `toned`: some boxes have a colour."""
     n_ops = sum(bool(e.op) for e in state.entries.values())
-    if not state.entries:
-        return "Nothing was recorded yet: each operation that runs adds a box."
     if state.n_left_out:
         return (
             f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
@@ -36,6 +34,25 @@ def _and_more(state: Tape) -> str:
     """What else is in the gradients that this picture shows."""
     added = any(e.accumulated for e in state.entries.values())
     return ", added to what was stored" if added else ""
+
+
+def why_empty(state: Tape, *, ended: bool, trained: bool) -> str:
+    """Why a picture has no boxes.
+
+    Args:
+        ended: nothing more will come.
+        trained: steps of a training were recorded.
+    """
+    if state.n_walks:
+        return "A backward walk ran, but not what it walks over: its forward ran before the recording began."
+    if trained:
+        return "These are the steps of a training, without the graph of each: LossView shows them."
+    if not ended:
+        return "Nothing was recorded yet: each operation that runs adds a box."
+    return (
+        "Nothing was recorded: no operation ran in the block, or no tensor in it requires a gradient"
+        " (requires_grad=True). A jvp keeps no tape; a training has a recording of its own, run.recording."
+    )
 
 
 def account(state: Tape) -> str:
