@@ -90,13 +90,15 @@ class Player:
     def play(self) -> None:
         """Move from stop to stop until the end, or until `pause`."""
         with self._lock:
+            starts_over = self.transport.index == len(self.transport.stops) - 1
+            first = None if starts_over else FIRST_MOVE_S  # the first stop, shown only now, is to be looked at
             self.transport.play()
             if self._halt is None:
                 self._halt = threading.Event()
                 self._idle.clear()
                 context = contextvars.copy_context()  # so that what is printed lands in the cell that plays
                 threading.Thread(
-                    target=context.run, args=(self._run, self._halt), name="lab-player", daemon=True
+                    target=context.run, args=(self._run, self._halt, first), name="lab-player", daemon=True
                 ).start()
         self._show()
 
@@ -136,10 +138,9 @@ class Player:
         """Block until nothing plays, at most `timeout` seconds; True if nothing does."""
         return self._idle.wait(timeout)
 
-    def _run(self, halt: threading.Event) -> None:
+    def _run(self, halt: threading.Event, first: float | None) -> None:
         """The thread that moves while playing."""
         try:
-            first = FIRST_MOVE_S if self.transport.index else None  # after starting over, the first stop is looked at
             while not halt.wait(first or pace(len(self.transport.stops), self.transport.speed).seconds):
                 first = None
                 with self._lock:

@@ -18,6 +18,7 @@ class Forward(Interpreter):
     """One `jvp`: `Tracer.extra` is the tangent, a value of the level below."""
 
     word: ClassVar[str] = "jvp"
+    differentiates: ClassVar[bool] = True
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mine = [isinstance(a, Tracer) and a.interp is self for a in args]

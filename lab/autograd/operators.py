@@ -13,7 +13,7 @@ import numpy as np
 from lab import ops
 from lab.autograd.apply import install
 from lab.autograd.attach import attach, kinds
-from lab.autograd.tensor import Tensor, _concrete
+from lab.autograd.tensor import Tensor, _concrete, entry
 from lab.errors import ConcretizationError, ShapeError, UnsupportedError
 from lab.ops.primitive import Op
 
@@ -154,13 +154,13 @@ def _iter(self: Tensor) -> Iterator[Any]:
 
 
 def _scalar(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
-    return lambda self: kind(self.item())
+    return lambda self: kind(entry(self))
 
 
 def _index(self: Tensor) -> int:
     if self.dtype.kind not in "iu" or self.ndim:
         raise UnsupportedError("an index is a single integer", given=repr(self), hint="use int(t) or t.astype(int)")
-    return int(self.item())
+    return int(entry(self))
 
 
 def _bool(self: Tensor) -> bool:
@@ -168,7 +168,7 @@ def _bool(self: Tensor) -> bool:
         raise ShapeError(
             "the truth of a tensor of several entries is ambiguous", given=f"shape {self.shape}", hint="reduce it first"
         )
-    return bool(self.item())
+    return bool(entry(self))
 
 
 attach(reshape=_reshape, transpose=_transpose, astype=_astype, T=property(ops.transpose.apply))

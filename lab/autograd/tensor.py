@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lab.autograd.between import set_gradient
 from lab.autograd.display import array_text, mimebundle
 from lab.autograd.tape import AnyNode, Leaf
 from lab.errors import ArgumentError, DTypeError, GradientError, UnsupportedError
@@ -159,17 +160,14 @@ class Tensor:
 
         Raises:
             ArgumentError: more than one entry.
+            UnsupportedError: inside `grad` or `jvp`, where the number would be a constant; `detach()` says you mean it.
 
         Example:
             >>> import lab
             >>> lab.tensor([[2.5]]).item()
             2.5
         """
-        if self.size != 1:
-            raise ArgumentError(
-                "item() needs a single entry", given=f"shape {self.shape}", hint="index it first, or use .numpy()"
-            )
-        return np.asarray(_concrete(self)).item()
+        return entry(self)
 
     # --- its gradient ---
 
@@ -194,7 +192,7 @@ class Tensor:
             raise GradientError(
                 "only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)"
             )
-        self.node.grad = None if value is None else gradient_for(self, _concrete(value))
+        set_gradient(self.node, None if value is None else gradient_for(self, _concrete(value)))
 
     def zero_grad(self) -> None:
         """Forget the gradient of a leaf: back to "no gradient yet".
@@ -209,6 +207,9 @@ class Tensor:
 
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Walk back from here and add to `.grad` of every leaf on the way.
+
+        Several threads may walk graphs of their own at once and add to the same leaves. Each must be done before the
+        leaves are written: a training run on them that writes meanwhile makes a walk fail, not wrong.
 
         Args:
             gradient: cotangent of this tensor, of its shape; 1 for a single entry.
@@ -296,7 +297,7 @@ class Tensor:
                 given=f"{spec!r} for shape {self.shape}",
                 hint="index it",
             )
-        return format(self.item(), spec)
+        return format(entry(self), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A tensor with history pickles its value only: a graph belongs to the process in which it was recorded.
@@ -323,6 +324,15 @@ def _concrete(tensor: Any) -> Any:
     while isinstance(value, Tensor):
         value = value.value if type(value) is Tensor else value.interp.concrete(value)  # type: ignore[attr-defined]
     return value
+
+
+def entry(tensor: Tensor) -> Any:
+    """See `Tensor.item`; also inside a transform, for what decides or prints: a truth, a whole number, a text."""
+    if tensor.size != 1:
+        raise ArgumentError(
+            "item() needs a single entry", given=f"shape {tensor.shape}", hint="index it first, or use .numpy()"
+        )
+    return np.asarray(_concrete(tensor)).item()
 
 
 def gradient_for(tensor: Tensor, given: Any) -> Any:

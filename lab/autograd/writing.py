@@ -10,6 +10,7 @@ import numpy as np
 from lab import ops
 from lab.autograd import mutation
 from lab.autograd.attach import attach
+from lab.autograd.between import tell_written
 from lab.autograd.interpreter import Tracer
 from lab.autograd.operators import plain_index
 from lab.autograd.tape import Leaf
@@ -68,7 +69,13 @@ def _setitem(self: Tensor, index: Any, values: Any) -> None:
         raise ShapeError(
             "values do not fit where they are written", given=f"{np.shape(source)} into {target.shape}", hint=str(why)
         ) from None
-    mutation.mark(target)
+    _written(self)
+
+
+def _written(self: Tensor) -> None:
+    mutation.mark(self.value)
+    if isinstance(self.node, Leaf):
+        tell_written(self.node, self.value)
 
 
 def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -87,7 +94,7 @@ def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[An
                 given=f"{np.shape(source)} into {target.shape}",
                 hint=str(why),
             ) from None
-        mutation.mark(target)
+        _written(self)
         return self
 
     return method

@@ -70,7 +70,8 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     if logits.dtype.name not in kernels.FLOATS:
         rows = log_softmax.forward(logits.reshape(-1, logits.shape[-1]), axis=-1)
         _inside(labels, logits.shape[-1])
-        return -np.mean(rows[np.arange(labels.size), labels.reshape(-1)], dtype=logits.dtype)
+        # NumPy's own accumulator, wider for float16; of its result the dtype is the operand's.
+        return -np.mean(rows[np.arange(labels.size), labels.reshape(-1)])
     losses, _, _ = _rows(logits, labels)
     return np.true_divide(np.add.reduce(losses, dtype=np.float64), labels.size).astype(logits.dtype)
 

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import nbformat
-from playwright.sync_api import Browser, Page, Playwright, ViewportSize, WebSocket
+from playwright.sync_api import Browser, Page, Playwright, ViewportSize, WebSocket, expect
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -28,6 +28,7 @@ FLAGS = (
 )  # fmt: skip
 PATIENCE_MS = int(os.environ.get("LAB_PATIENCE_MS", "120000"))
 """Longest wait for anything: machines that test are busy."""
+expect.set_options(timeout=PATIENCE_MS)
 VIEWPORT: ViewportSize = {"width": 1280, "height": 900}
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
 
@@ -206,6 +207,7 @@ class LabPage:
         self.page.wait_for_function(
             f"() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady && {KERNEL}?.status === 'idle'"
         )
+        self.kernel("pass")  # what the page asks a new kernel about widgets is answered before any cell makes one
 
     def command(self, name: str) -> None:
         """Run one of JupyterLab's commands and wait for it."""

@@ -134,8 +134,12 @@ def test_an_exploded_training_is_named_and_one_click_goes_back(lab_page: Open, s
     assert "at step " in state
     assert "first nan or inf" in state, "the operation in which it began"
     assert lab.page.evaluate(lines) >= 3, "nothing blanks"
+    lab.theme("JupyterLab Light")
+    button(lab, "Back to sound state").focus()
+    ring = "getComputedStyle(document.activeElement).outlineWidth"
+    assert lab.page.evaluate(ring) == "2px", "the focus can be seen"
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "exploded.png")
-    button(lab, "Back to sound state").click()
+    lab.page.keyboard.press("Enter")
     says(lab, "Back at step ")
     says(lab, "lower it, then go on")
     lab.until("import numpy as np; print(all(np.isfinite(p.numpy()).all() for p in model.parameters()))", "True")
