@@ -33,7 +33,8 @@ def caption(state: Tape, toned: bool = False) -> str:
 def _and_more(state: Tape) -> str:
     """What else is in the gradients that this picture shows."""
     added = any(e.accumulated for e in state.entries.values())
-    return ", added to what was stored" if added else ""
+    hooked = any(e.came is not None for e in state.entries.values())
+    return ", changed by a hook where it says so" * hooked + ", added to what was stored" * added
 
 
 def why_empty(state: Tape, *, ended: bool, trained: bool) -> str:
@@ -115,7 +116,7 @@ def gradient_line(entry: Entry) -> str:
     text = wording.short(entry.gradient).removeprefix(f"{wording.shape(entry.shape)} ") or "done"
     if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
         text = f"+{text}"  # the sign says what the colour says
-    return f"grad {'added: ' if entry.accumulated else ''}{text}"
+    return f"grad {'added: ' if entry.accumulated else ''}{text}{' after a hook' * (entry.came is not None)}"
 
 
 def gradient_words(entry: Entry) -> str:
@@ -124,6 +125,8 @@ def gradient_words(entry: Entry) -> str:
         return "no gradient yet"
     before, new, total = wording.sum_of_walks(entry)
     if total:
-        return f"gradient {new}, added to the {before} stored before: {total}"
-    words = f"gradient {wording.short(entry.gradient) or 'computed'}"
+        hooked = " after a hook" * (entry.came is not None)
+        return f"gradient {new}{hooked}, added to the {before} stored before: {total}"
+    hook = "" if entry.came is None else f" after a hook ({wording.short(entry.came)} came back)"
+    words = f"gradient {wording.short(entry.gradient) or 'computed'}{hook}"
     return f"{words}, added to what was stored before" if entry.accumulated else words
