@@ -18,6 +18,7 @@ from lab.events import (
     LeafUsed,
     OpRecorded,
     RuleApplied,
+    StepFinished,
     ValueSeen,
     ValueWritten,
 )
@@ -25,11 +26,12 @@ from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.scene import Scene
 from widgets.view import View
+from widgets.views import wording
 from widgets.views.inspector import inspected
 from widgets.views.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
 from widgets.views.plan import Planner
 from widgets.views.tape import LISTENS, Tape
-from widgets.views.telling import account, caption
+from widgets.views.telling import account, caption, sentence, why_empty
 
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
@@ -99,14 +101,17 @@ class GraphView(View[Tape]):
         plan = self._planner.plan(self._end(state))
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
-        nodes = [node_of(e, state, plan, tones) for e in entries] + [c for e in entries for c in constants_of(e, plan)]
+        owed = {target for targets in state.targets.values() for target in targets}
+        nodes = [node_of(e, state, plan, tones, owed) for e in entries]
+        nodes += [constant for e in entries for constant in constants_of(e, plan)]
         edges = [edge for e in entries for edge in edges_of(e, state, plan)]
         tokens = tokens_of(edges)
         if len(edges) > LABELLED_EDGES:
             moving = {t.edge for t in tokens}
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
-        legend, words = legend_of(nodes, edges), caption(state, any(tones.values()))
+        legend = legend_of(nodes, edges)
+        words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
         return Scene(
             tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent
         )
@@ -120,7 +125,17 @@ class GraphView(View[Tape]):
         return newest if len(newest.entries) >= len(state.entries) else state
 
     def text(self, state: Tape) -> str:
-        return account(state)
+        return account(state) if state.entries else self._why_empty(state)
+
+    def sentence_at(self, position: int) -> str:
+        """What happened last, without writing the account of everything."""
+        state = self.state_at(position)
+        return sentence(state, wording.names(state.entries)) if state.entries else self._why_empty(state)
+
+    def _why_empty(self, state: Tape) -> str:
+        rec = self.recording
+        ended = not rec.live and not self._end(state).entries
+        return why_empty(state, ended=ended, trained=len(rec.positions(StepFinished)) > 0)
 
     # --- the inspector ---
 

@@ -64,6 +64,8 @@ def _gradient(entry: Entry) -> str:
     if not entry.has_gradient:
         return "<i>none yet</i>"
     text = _array(entry.gradient) or "computed"
+    if entry.came is not None:
+        text += " <i>after a hook: it is not the sum of what came back</i>"
     if not entry.accumulated:
         return text
     before, _, total = wording.sum_of_walks(entry)

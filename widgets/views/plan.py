@@ -16,6 +16,9 @@ ROOM = "grad 0.123 + 0.123"
 """Room for a gradient that was there once and is not at the end."""
 
 
+Lines = tuple[str, str, str]
+
+
 class Plan(NamedTuple):
     """Where everything stands: what does not change while a recording is played."""
 
@@ -29,6 +32,15 @@ class Plan(NamedTuple):
     """Width and height of the whole."""
     largest: float
     """Of all gradients with a sign, so that a colour means the same at every stop."""
+    written: dict[int, tuple[Entry, Lines]]
+    """The lines of each box as last written: from stop to stop few change."""
+
+    def lines(self, entry: Entry) -> Lines:
+        """The lines of a box, written once for each state of its entry."""
+        known = self.written.get(entry.node)
+        if known is None or known[0] is not entry:
+            known = self.written[entry.node] = entry, lines(entry, self.called)
+        return known[1]
 
 
 class Planner:
@@ -42,9 +54,12 @@ class Planner:
         self.direction = direction
         self._key: object = None
         self._plan: Plan | None = None
+        self._final: Tape | None = None
 
     def plan(self, final: Tape) -> Plan:
         """The plan for all that stands on `final`."""
+        if self._plan is not None and final is self._final:
+            return self._plan
         called = wording.names(final.entries)
         boxes: dict[str, tuple[float, float]] = {}
         edges: list[tuple[str, str, str]] = []
@@ -61,7 +76,9 @@ class Planner:
             self._key, self._plan = key, _placed(boxes, edges, self.direction)
         used = {p for entry in final.entries.values() for p in entry.parents}
         outputs = frozenset(n for n, e in final.entries.items() if e.op and n not in used)
-        return self._plan._replace(called=called, outputs=outputs, largest=final.largest)
+        self._final = final
+        self._plan = self._plan._replace(called=called, outputs=outputs, largest=final.largest, written={})
+        return self._plan
 
 
 def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str, str]], direction: str) -> Plan:
@@ -76,7 +93,7 @@ def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str
     placed = layered([boxes[name] for name in ids], pairs, direction=direction, layer_gap=gap, light=constants)
     stand = {name: (*placed.centres[k], *boxes[name]) for name, k in index.items()}
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
-    return Plan({}, stand, bends, frozenset(), (placed.width, placed.height), 0.0)
+    return Plan({}, stand, bends, frozenset(), (placed.width, placed.height), 0.0, {})
 
 
 def size(texts: tuple[str, ...]) -> tuple[float, float]:
@@ -87,7 +104,7 @@ def size(texts: tuple[str, ...]) -> tuple[float, float]:
     return max(96.0, 12.0 * math.ceil((widest + 28) / 12)), 66.0
 
 
-def lines(entry: Entry, called: Mapping[int, str]) -> tuple[str, str, str]:
+def lines(entry: Entry, called: Mapping[int, str]) -> Lines:
     """The three lines of a box: what it is, its value, its gradient."""
     label = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
     value = wording.short(entry.value) or f"{wording.shape(entry.shape)} {entry.dtype}"

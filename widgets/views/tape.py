@@ -5,6 +5,7 @@ A `Tape` is a value. Folding one event makes a new one that shares what did not 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from lab.events import (
     ValueWritten,
 )
 from widgets.fold import Stretch
+from widgets.views.hooks import changed_by_hook
 
 LISTENS: tuple[type[Event], ...] = (
     LeafUsed, OpRecorded, ValueSeen, BackwardStarted, RuleApplied, GradientStored, BackwardFinished,
@@ -54,7 +56,7 @@ class Seen(NamedTuple):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 class Entry(NamedTuple):
@@ -82,6 +84,10 @@ class Entry(NamedTuple):
     """What the operands looked like when the operation ran: a leaf can be written later."""
     cleared: bool = False
     """It had a gradient that was cleared."""
+    params: str = ""
+    """Parameters of the operation as one writes them: "axis=0", "[1:]"."""
+    came: Seen | None = None
+    """The sum of what came back, where a hook made another gradient of it."""
 
     @property
     def stored(self) -> Array | None:
@@ -219,18 +225,33 @@ class _Pen:
             self.entries[event.node] = entry._replace(value=seen)
         elif event.role == "gradient":
             before = entry.stored if entry.walk != self.n_walks else entry.before
-            self.entries[event.node] = entry._replace(gradient=seen, walk=self.n_walks, before=before)
+            self.entries[event.node] = entry._replace(
+                gradient=seen, walk=self.n_walks, before=before, came=self._hooked(entry, seen)
+            )
             if seen.signed:
                 self.largest = max(self.largest, abs(seen.mean))
         else:
             self.contributions[event.source, event.argument] = seen
 
+    def _hooked(self, entry: Entry, gradient: Seen) -> Seen | None:
+        if any(source not in self.entries for source, _ in self.contributions):
+            return None  # part of the graph is not known: what came back from there is not either
+        came = [
+            self.contributions.get((source, i))
+            for source, targets in self.targets.items()
+            if self.entries[source].walk == self.n_walks
+            for i, target in enumerate(targets)
+            if target == entry.node
+        ]
+        return changed_by_hook(gradient, came, entry.dtype)
+
     def _clear(self, node: int) -> None:
         """No gradient any more, and what came back for it is part of no gradient."""
         entry = self.entries[node]
         self.entries[node] = entry._replace(
-            gradient=None, walk=-1, accumulated=False, before=None, cleared=entry.cleared or entry.has_gradient
-        )
+            gradient=None, walk=-1, accumulated=False, before=None, came=None,
+            cleared=entry.cleared or entry.has_gradient,
+        )  # fmt: skip
         self.now = Now("cleared", node)
         for source, targets in self.targets.items():
             if node in targets:
@@ -248,7 +269,7 @@ class _Pen:
             if entry is None or not entry.op:
                 continue
             if entry.gradient is not None or node in self.targets:
-                self.entries[node] = entry._replace(gradient=None, walk=-1)
+                self.entries[node] = entry._replace(gradient=None, walk=-1, came=None)
                 self.targets.pop(node, None)
                 for i in range(len(entry.parents)):
                     self.contributions.pop((node, i), None)
@@ -260,5 +281,5 @@ class _Pen:
 def _entry(event: OpRecorded) -> Entry:
     return Entry(
         event.node, event.op, "", event.parents, event.shape, event.dtype,
-        event.constants, event.module, event.file, event.line,
+        event.constants, event.module, event.file, event.line, params=getattr(event, "params", ""),
     )  # fmt: skip

@@ -11,8 +11,6 @@ from widgets.views.tape import Entry, Tape
 def caption(state: Tape, toned: bool = False) -> str:
     """The point of the picture, in one sentence, and that it shows a run; `toned`: some boxes have a colour."""
     n_ops = sum(bool(e.op) for e in state.entries.values())
-    if not state.entries:
-        return "Nothing was recorded yet: each operation that runs adds a box."
     if state.n_left_out:
         return (
             f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
@@ -35,7 +33,27 @@ def caption(state: Tape, toned: bool = False) -> str:
 def _and_more(state: Tape) -> str:
     """What else is in the gradients that this picture shows."""
     added = any(e.accumulated for e in state.entries.values())
-    return ", added to what was stored" if added else ""
+    hooked = any(e.came is not None for e in state.entries.values())
+    return ", changed by a hook where it says so" * hooked + ", added to what was stored" * added
+
+
+def why_empty(state: Tape, *, ended: bool, trained: bool) -> str:
+    """Why a picture has no boxes.
+
+    Args:
+        ended: nothing more will come.
+        trained: steps of a training were recorded.
+    """
+    if state.n_walks:
+        return "A backward walk ran, but not what it walks over: its forward ran before the recording began."
+    if trained:
+        return "These are the steps of a training, without the graph of each: LossView shows them."
+    if not ended:
+        return "Nothing was recorded yet: each operation that runs adds a box."
+    return (
+        "Nothing was recorded: no operation ran in the block, or no tensor in it requires a gradient"
+        " (requires_grad=True). A jvp keeps no tape; a training has a recording of its own, run.recording."
+    )
 
 
 def account(state: Tape) -> str:
@@ -98,7 +116,7 @@ def gradient_line(entry: Entry) -> str:
     text = wording.short(entry.gradient).removeprefix(f"{wording.shape(entry.shape)} ") or "done"
     if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
         text = f"+{text}"  # the sign says what the colour says
-    return f"grad {'added: ' if entry.accumulated else ''}{text}"
+    return f"grad {'added: ' if entry.accumulated else ''}{text}{' after a hook' * (entry.came is not None)}"
 
 
 def gradient_words(entry: Entry) -> str:
@@ -107,6 +125,8 @@ def gradient_words(entry: Entry) -> str:
         return "no gradient yet"
     before, new, total = wording.sum_of_walks(entry)
     if total:
-        return f"gradient {new}, added to the {before} stored before: {total}"
-    words = f"gradient {wording.short(entry.gradient) or 'computed'}"
+        hooked = " after a hook" * (entry.came is not None)
+        return f"gradient {new}{hooked}, added to the {before} stored before: {total}"
+    hook = "" if entry.came is None else f" after a hook ({wording.short(entry.came)} came back)"
+    words = f"gradient {wording.short(entry.gradient) or 'computed'}{hook}"
     return f"{words}, added to what was stored before" if entry.accumulated else words
