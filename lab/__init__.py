@@ -6,12 +6,13 @@ The names below are loaded when they are first used (PEP 562), so that `import l
 from __future__ import annotations
 
 import importlib
-import logging
 from typing import Any
+
+from lab import logs
 
 __version__ = "0.1.0"
 
-logging.getLogger("lab").addHandler(logging.NullHandler())
+logs.start()
 
 _ROOMS: dict[str, str] = {
     "lab.autograd": "Tensor anomaly_mode concatenate no_grad stack tensor",
@@ -99,4 +100,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     own = {name for name in globals() if not name.startswith("_") or name in {"__doc__", "__version__"}}
-    return sorted({*own, *_HOMES, *_OPS, *_MODULES} - {"Any", "annotations", "importlib", "logging"})
+    return sorted({*own, *_HOMES, *_OPS, *_MODULES} - {"Any", "annotations", "importlib"})

@@ -105,7 +105,7 @@ class Card(ipw.VBox):
     @property
     def text(self) -> str:
         """The card in words."""
-        raise ArgumentError("a card says itself what it shows", given=type(self).__name__)
+        raise ArgumentError("a card says itself what it shows", given=type(self).__name__, hint="define text")
 
     def twin(self) -> str:
         """The card as HTML that needs no kernel."""

@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from lab.errors import LabError
+from lab.errors import LabError, ViewError
 from widgets.explosion import exploded
 from widgets.showing import close
 from widgets.theme import short
+from widgets.view import wording_of
 
 log = logging.getLogger("widgets.controls")
 
@@ -52,9 +53,17 @@ class RunControls:
     Args:
         run: what `lab.fit` returned.
         hyperparameters: which of `run.hyperparameters` get a slider.
+
+    Raises:
+        ViewError: `run` is no training run.
     """
 
     def __init__(self, run: Any, *, hyperparameters: Sequence[str] = ("learning_rate",)) -> None:
+        if not all(hasattr(run, name) for name in ("recording", "hyperparameters", "pause")):
+            raise ViewError(
+                "controls and dashboards are of a training run", given=wording_of(run),
+                hint="run = lab.fit(model, train); dashboard(run)",
+            )  # fmt: skip
         self.run, self.hyperparameters = run, tuple(hyperparameters)
         self._widget: Any = None
         self._parts: dict[str, Any] = {}

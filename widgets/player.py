@@ -7,6 +7,7 @@ to its end.
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,10 +17,12 @@ import numpy as np
 
 from lab.errors import ViewError
 from lab.files import replacing
+from widgets.chart import Chart
 from widgets.fold import Positions, merged
+from widgets.scene import Scene
 from widgets.showing import close, display_twice
 from widgets.transport import Transport, pace
-from widgets.view import View
+from widgets.view import View, recording_of
 
 if TYPE_CHECKING:
     from widgets.page import Frame
@@ -29,6 +32,14 @@ FIRST_MOVE_S = 0.2
 """A click on Play is answered at once."""
 MAX_FRAMES = 300
 """An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
+MAX_PARTS = 150_000
+"""Boxes and arrows on all stops of a page together: written in seconds, and well under 2 MB."""
+MAX_POINTS = 200_000
+"""Points of lines on all stops of a page together: about 2 MB."""
+CHART_FRAMES = 100
+FEWEST_FRAMES = 30
+FRAME_LINES = 12
+"""Lines of words for each stop: more is not listened to."""
 
 
 class Player:
@@ -63,7 +74,7 @@ class Player:
             )
         self._length = len(self.recording)
         self.transport = Transport(self._stops())
-        self.transport.speed = speed
+        self.transport.speed = checked_speed(speed)
         if self.recording.live:
             self.transport.to_end()
         self._lock = threading.RLock()
@@ -79,13 +90,15 @@ class Player:
     def play(self) -> None:
         """Move from stop to stop until the end, or until `pause`."""
         with self._lock:
+            starts_over = self.transport.index == len(self.transport.stops) - 1
+            first = None if starts_over else FIRST_MOVE_S  # the first stop, shown only now, is to be looked at
             self.transport.play()
             if self._halt is None:
                 self._halt = threading.Event()
                 self._idle.clear()
                 context = contextvars.copy_context()  # so that what is printed lands in the cell that plays
                 threading.Thread(
-                    target=context.run, args=(self._run, self._halt), name="lab-player", daemon=True
+                    target=context.run, args=(self._run, self._halt, first), name="lab-player", daemon=True
                 ).start()
         self._show()
 
@@ -125,10 +138,9 @@ class Player:
         """Block until nothing plays, at most `timeout` seconds; True if nothing does."""
         return self._idle.wait(timeout)
 
-    def _run(self, halt: threading.Event) -> None:
+    def _run(self, halt: threading.Event, first: float | None) -> None:
         """The thread that moves while playing."""
         try:
-            first = FIRST_MOVE_S if self.transport.index else None  # after starting over, the first stop is looked at
             while not halt.wait(first or pace(len(self.transport.stops), self.transport.speed).seconds):
                 first = None
                 with self._lock:
@@ -149,6 +161,17 @@ class Player:
         if n != self._length:
             self._length = n
             self.transport.grown(self._stops())
+
+    @property
+    def speed(self) -> float:
+        """How fast `play` moves: 1.0 is one stop a second."""
+        return self.transport.speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        self.transport.speed = checked_speed(speed)
+        if "Speed" in self._controls and self.transport.speed in dict(SPEEDS).values():
+            self._controls["Speed"].value = self.transport.speed
 
     # --- what is seen ---
 
@@ -274,35 +297,53 @@ class Player:
         if widget is not None:
             close(widget)
 
-    def frames(self) -> list[Frame]:
-        """Stops as frames of a stand-alone page, at most MAX_FRAMES, evenly chosen."""
+    def frames(self, most: int = MAX_FRAMES) -> list[Frame]:
+        """Stops as frames of a stand-alone page: at most `most`, the first, the last, and evenly between.
+
+        There are fewer where each of them is large, so that the file is written in seconds and stays small.
+        """
         from widgets.page import Frame
+        from widgets.slim import slim
 
         stops = self.transport.stops
-        chosen = np.linspace(0, len(stops) - 1, min(len(stops), MAX_FRAMES)).astype(int).tolist()
-        return [
-            Frame(
-                f"{k + 1} of {len(stops)}",
-                tuple(v.picture_at(int(stops[k])) for v in self.views),
-                "\n".join(v.text_at(int(stops[k])) for v in self.views),
-            )
-            for k in chosen
-        ]
+        last = [v.picture_at(int(stops[-1])) for v in self.views]
+        n_parts = sum(len(p.nodes) + len(p.edges) for p in last if isinstance(p, Scene))
+        n_lines = sum(len(p.figure.data) for p in last if isinstance(p, Chart))
+        most = min(most, max(FEWEST_FRAMES, MAX_PARTS // max(1, n_parts)), CHART_FRAMES if n_lines else most)
+        chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)).tolist()
+        points = max(150, min(2000, MAX_POINTS // (len(chosen) * max(1, n_lines))))
+
+        def frame(k: int) -> Frame:
+            at = int(stops[k])
+            pictures = last if k == chosen[-1] else [slim(v.picture_at(at), points) for v in self.views]
+            words = brief("\n".join(v.text_at(at) for v in self.views))
+            return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words)
+
+        return [frame(k) for k in chosen]
 
     def export(self, path: str | Path) -> Path:
         """Write these views to a file that needs neither kernel nor network.
 
-        A name that ends in .svg gives a picture that moves by itself (of the first view), any other a page that plays.
+        A name that ends in .svg gives a picture that moves by itself (of the first view), .html a page that plays.
+        What is too long for a file is left out evenly, and the file says so.
+
+        Raises:
+            ViewError: another ending, or a folder that is not there.
         """
-        from widgets.moving import moving_svg
+        from widgets.moving import MOST_STOPS, moving_svg
         from widgets.page import write_page
 
-        if Path(path).suffix == ".svg":
+        path = writable(path)
+        moving = path.suffix.lower() == ".svg"
+        frames = self.frames(MOST_STOPS) if moving else self.frames()
+        n = len(self.transport.stops)
+        note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
+        if moving:
             with replacing(path) as file:
-                file.write(moving_svg(self.frames()).encode())
+                file.write(moving_svg(frames, note=note).encode())
         else:
-            write_page(Path(path), self.frames(), ", ".join(v.title for v in self.views))
-        return Path(path)
+            write_page(path, frames, ", ".join(v.title for v in self.views), note)
+        return path
 
     def __repr__(self) -> str:
         t = self.transport
@@ -311,6 +352,42 @@ class Player:
     def _ipython_display_(self) -> None:
         svg = "".join(v.svg() for v in self.views)
         display_twice(self.widget, self.views[0].host, svg, self._safe_text())
+
+
+def brief(text: str) -> str:
+    r"""The first lines of a text, and how many more there are.
+
+    Example:
+        >>> brief("\n".join("abcdefghijklmnop")).splitlines()[-2:]
+        ['l', '4 more lines']
+    """
+    lines = text.splitlines()
+    left_out = len(lines) - FRAME_LINES
+    return text if left_out <= 0 else "\n".join([*lines[:FRAME_LINES], f"{left_out} more lines"])
+
+
+def writable(path: str | Path) -> Path:
+    """The path, if a file of a kind that can be written can stand there.
+
+    Raises:
+        ViewError: another ending than .html or .svg, or a folder that is not there.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in {".html", ".svg"}:
+        raise ViewError(
+            "pictures are written as .html or .svg", given=path.name or str(path),
+            hint="picture.html plays in any browser; picture.svg moves by itself",
+        )  # fmt: skip
+    if not path.parent.is_dir():
+        raise ViewError("the folder to write into is not there", given=path.parent, hint="make it, or name another")
+    return path
+
+
+def checked_speed(speed: Any) -> float:
+    """The speed, if one can play at it."""
+    if isinstance(speed, (int, float)) and 0 < speed < math.inf:
+        return float(speed)
+    raise ViewError("the speed of a player is a positive number", given=repr(speed), hint="1.0 is one stop a second")
 
 
 def views_of(sources: Sequence[Any]) -> list[View[Any]]:
@@ -323,7 +400,7 @@ def views_of(sources: Sequence[Any]) -> list[View[Any]]:
     for source in sources:
         if isinstance(source, View):
             made.append(source)
-        elif hasattr(source, "pause") or len(source.positions(StepFinished)):
+        elif hasattr(source, "pause") or len(recording_of(source, "Player").positions(StepFinished)):
             made.append(LossView(source))
         else:
             made.append(GraphView(source))

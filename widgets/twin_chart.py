@@ -128,7 +128,8 @@ def svg_of_chart(chart: Chart) -> str:
     for i, trace in enumerate(data):
         if trace.get("visible") in (False, "legendonly"):
             continue
-        colour = _own_colour(trace) or COLORWAY["light"][i % len(COLORWAY["light"])]
+        like = (trace.get("meta") or {}).get("like", i)  # as in chart.js: the trace that shows the same thing
+        colour = _own_colour(trace) or COLORWAY["light"][like % len(COLORWAY["light"])]
         panels.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append((trace, colour))
     body = "".join(_panel(traces, layout, *axes) for axes, traces in panels.items())
     if not panels:

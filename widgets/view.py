@@ -33,6 +33,9 @@ class View(ABC, Generic[S]):
     Args:
         source: a Recording, or anything with one in `.recording` (a Run).
 
+    Raises:
+        ViewError: a source without a recording.
+
     Example:
         >>> from lab.events import StepFinished
         >>> from widgets.scene import Node
@@ -51,7 +54,7 @@ class View(ABC, Generic[S]):
     title: ClassVar[str] = "View"
 
     def __init__(self, source: Any) -> None:
-        self.recording: Events = getattr(source, "recording", source)
+        self.recording = recording_of(source, type(self).__name__)
         self.position = 0
         self._fold: Fold[S] | None = None
         self._lock = threading.RLock()
@@ -229,3 +232,30 @@ class View(ABC, Generic[S]):
     def _ipython_display_(self) -> None:
         """Two outputs: a still twin for readers without a kernel, hidden by the live widget that comes second."""
         display_twice(self.widget, self.host, self.svg(), self._drawn(self.position)[1])
+
+
+def recording_of(source: Any, who: str) -> Events:
+    """The recording that a source is or has.
+
+    Raises:
+        ViewError: it is none and has none; `who` wanted it.
+    """
+    recording: Events = getattr(source, "recording", source)
+    if not all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__")):
+        raise ViewError(
+            f"{who} shows a recording or a training run",
+            given=wording_of(source),
+            hint=f"with lab.record() as rec: ...; then {who}(rec), or {who}(run) for what lab.fit returned",
+        )
+    return recording
+
+
+def wording_of(thing: Any) -> str:
+    """What was given, on one short line.
+
+    Example:
+        >>> wording_of(3), wording_of(None)
+        ('3 (int)', 'None')
+    """
+    text = " ".join(repr(thing).split())
+    return "None" if thing is None else f"{text[:60]}{'…' * (len(text) > 60)} ({type(thing).__name__})"

@@ -82,7 +82,8 @@ class Walk:
                         raise GradientError(
                             "an array that backward needs was changed in place after the forward",
                             given=f"{name} of {node.op.name}{' at ' + node.where if node.where else ''}",
-                            hint="make a copy before changing it, or change it after backward",
+                            hint="make a copy before changing it, or change it after backward; "
+                            "where a run trains this model, run.pause() first",
                         )
 
 

@@ -74,11 +74,8 @@ class FlatParameters:
     def _missing(self) -> GradientError:
         lacking = [leaf.name or f"number {i}" for i, leaf in enumerate(self.leaves) if leaf.grad is None]
         if len(lacking) == len(self.parameters):
-            return GradientError(
-                "no parameter has a gradient",
-                given=f"{len(lacking)} of {len(lacking)}",
-                hint="call loss.backward() before step()",
-            )
+            given = f"none of {len(self.parameters)} has one"
+            return GradientError("no parameter has a gradient", given=given, hint="call loss.backward() before step()")
         hint = "they took no part in the loss: leave them out of the optimiser, or use them"
         given = ", ".join(lacking[:4]) + (f" and {len(lacking) - 4} more" if len(lacking) > 4 else "")
         return GradientError(

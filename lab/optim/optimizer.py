@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor
 from lab.autograd.between import set_gradient
+from lab.checks import number
 from lab.errors import ArgumentError, ShapeError
 from lab.optim.flat import FlatParameters
 
@@ -114,12 +115,9 @@ class Optimizer(ABC):
         if name not in self.ranges:
             hint = f"one of {', '.join(self.ranges)}"
             raise ArgumentError(f"{type(self).__name__} has no such hyperparameter", given=repr(name), hint=hint)
-        number: Any = value
-        if isinstance(number, bool | np.bool_) or not isinstance(number, int | float | np.number):
-            raise ArgumentError(f"{name} is a number", given=repr(value)[:60], hint=f'optimizer.set("{name}", 0.1)')
         low, high = self.ranges[name]
-        if not low <= value < high:
-            hint = f"at least {low:g}" + (f", below {high:g}" if high < math.inf else ", finite")
+        hint = f"at least {low:g}" + (f", below {high:g}" if high < math.inf else ", finite")
+        if not low <= number(name, value, hint=hint) < high:
             raise ArgumentError(f"{name} is out of range", given=repr(value), hint=hint)
 
     def set(self, name: str, value: float) -> None:
@@ -177,11 +175,8 @@ class Optimizer(ABC):
         """
         kind, slots = type(self).__name__, state.get("slots", {})
         if state.get("kind") != kind or set(slots) != set(self.slot_names):
-            raise ArgumentError(
-                "the state is of another optimiser",
-                given=f"{state.get('kind')} for {kind}",
-                hint="make the optimiser by the same rule as the one that was saved",
-            )
+            raise ArgumentError("the state is of another optimiser", given=f"{state.get('kind')} for {kind}",
+                                hint="load it into one made alike")  # fmt: skip
         shapes = [p.shape for p in self.parameters]
         for name in self.slot_names:
             if (found := [np.shape(a) for a in slots[name]]) != shapes:

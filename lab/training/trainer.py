@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.autograd import Tensor, wrap
+from lab.autograd import Tensor
 from lab.data import Batch, Dataset, Loader
-from lab.errors import RunError
+from lab.errors import GradientError, RunError
 from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
 from lab.nn.module import leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
-from lab.training.evaluate import Loss, Model, evaluate
+from lab.training.evaluate import Loss, Model, evaluate, loss_of
 from lab.training.measure import measured
 from lab.training.result import Result
 
@@ -92,7 +92,9 @@ class Training:
         start = perf_counter()
         batch = self._batch = self._batch or self._next_batch()
         epoch, step = self.epoch, self.step + 1
-        loss = self.loss(self.model(wrap(batch.inputs)), batch.targets)
+        _, loss = loss_of(self.model, self.loss, batch)
+        if not loss.requires_grad:
+            raise _lost()
         value = loss.item()
         if not math.isfinite(value):
             return self._trouble(f"the loss became {value} at step {step}", batch)
@@ -159,9 +161,15 @@ class Training:
 
     def _trouble(self, problem: str, batch: Batch) -> RunError:
         self.optimizer.zero_grad()
-        origin = origin_of_nonfinite(self.model, self.loss, batch, self.optimizer.parameters)
-        hint = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
-        return RunError(problem, given=origin, hint=hint)
+        given, cure = origin_of_nonfinite(self.model, self.loss, batch, self.optimizer.parameters, self.step)
+        back = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
+        return RunError(problem, given=given, hint=cure or back)
+
+
+def _lost() -> GradientError:
+    given = "a loss that no parameter leads to by operations on tensors"
+    hint = "in forward and loss, .numpy(), .item(), float() and no_grad() lose the gradient"
+    return GradientError("this loss cannot be learned from", given=given, hint=hint)
 
 
 def _somebody_wants_measures() -> bool:

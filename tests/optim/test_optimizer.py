@@ -164,7 +164,8 @@ def test_a_graph_that_needs_the_values_before_the_step_refuses_to_go_on():
 def test_without_any_gradient_the_hint_is_backward():
     with pytest.raises(GradientError) as caught:
         Adam([leaf()]).step()
-    assert str(caught.value) == "no parameter has a gradient\ngiven: 1 of 1\nhint:  call loss.backward() before step()"
+    wanted = "no parameter has a gradient\ngiven: none of 1 has one\nhint:  call loss.backward() before step()"
+    assert str(caught.value) == wanted
 
 
 def test_a_parameter_that_took_no_part_is_named_and_nothing_moves():
@@ -203,13 +204,11 @@ TWICE = leaf(name="w")
         (lambda: SGD([TWICE], -1.0), "learning_rate is out of range\ngiven: -1.0\nhint:  at least 0, finite"),
         (lambda: SGD([TWICE], math.nan), "learning_rate is out of range\ngiven: nan"),
         (lambda: SGD([TWICE], math.inf), "learning_rate is out of range\ngiven: inf"),
-        (
-            lambda: SGD([TWICE]).set("learning_rate", "a"),
-            "learning_rate is a number\ngiven: 'a'\nhint:  optimizer.set(\"learning_rate\", 0.1)",
-        ),
-        (lambda: SGD([TWICE], None), "learning_rate is a number\ngiven: None"),
         (lambda: SGD([TWICE], momentum=1.0), "momentum is out of range\ngiven: 1.0\nhint:  at least 0, below 1"),
         (lambda: Adam([TWICE], beta2=1.0), "beta2 is out of range"),
+        (lambda: SGD([TWICE], "a"), "learning_rate is a number\ngiven: learning_rate='a'\nhint:  at least 0, finite"),
+        (lambda: SGD([TWICE]).set("momentum", None), "momentum is a number\ngiven: momentum=None"),
+        (lambda: setattr(SGD([TWICE]), "learning_rate", "0.1"), "is a number\ngiven: learning_rate='0.1'"),
         (
             lambda: SGD([TWICE]).set("beta1", 0.5),
             "SGD has no such hyperparameter\ngiven: 'beta1'\nhint:  one of learning_rate, momentum, weight_decay",

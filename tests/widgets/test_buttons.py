@@ -6,10 +6,11 @@ import threading
 
 from lab.training import Countdown, Run
 from tests.widgets.golden import product_plus_x
-from widgets.buttons import ICONS, button, css
+from widgets.buttons import ICONS, INK, WARNING, button, css
 from widgets.controls import RunControls
 from widgets.player import Player
 from widgets.spoken import Spoken
+from widgets.theme import contrast
 
 
 def test_the_style_sheet_gives_each_icon_an_empty_name():
@@ -44,3 +45,8 @@ def test_a_button_calls_its_action():
     made.click()
     assert pressed.is_set()
     assert made.button_style == "primary"
+
+
+def test_the_way_out_of_trouble_can_be_read():
+    assert contrast(WARNING, INK) >= 4.5
+    assert f".lab-button.mod-warning {{ background: {WARNING} !important; color: {INK} !important; }}" in css()
