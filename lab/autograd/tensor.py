@@ -46,6 +46,10 @@ class Tensor:
     value: Any
     node: AnyNode | None
 
+    def __init__(self, *args: Any, **_: Any) -> None:
+        given = ", ".join(type(a).__name__ for a in args) or "nothing"
+        raise UnsupportedError("tensors are made by a function", given=given, hint="lab.tensor([1.0, 2.0]), small t")
+
     if TYPE_CHECKING:  # what `operators.py` attaches: the ops' own closures, as a method around one costs 60 ns
         T: Tensor
         __hash__: Callable[[], int]
@@ -389,19 +393,26 @@ def tensor(
             hint="use the tensor as it is, or its .detach()",
         )  # fmt: skip
     source = _concrete(data) if isinstance(data, Tensor) else data
-    if isinstance(data, list | tuple) and any(isinstance(e, Tensor) for e in data):
+    if isinstance(data, list | tuple) and _holds_tensors(data):
         raise UnsupportedError(
             "a list of tensors is joined, not copied",
-            given=f"{len(data)} elements",
-            hint="lab.stack or lab.concatenate",
+            given=repr(data)[:60],
+            hint="lab.stack([a, b]) keeps their gradients; inner lists first; lab.concatenate joins along an axis",
         )
     if hasattr(source, "filled"):
         raise UnsupportedError("a tensor has no mask", given=type(source).__name__, hint="x.filled(0.0), and lab.where")
     try:
+        np.dtype(dtype)
+    except (ValueError, TypeError):
+        hint = 'a dtype of numbers, as "float64", "float32" or "int64"'
+        raise DTypeError("this is no dtype", given=repr(dtype)[:60], hint=hint) from None
+    try:
         value = np.array(source, dtype=dtype)
     except (ValueError, TypeError) as why:
         raise DTypeError(
-            "a tensor needs numbers in a rectangular arrangement", given=f"{type(data).__name__}: {why}"
+            "a tensor needs numbers in a rectangular arrangement",
+            given=f"{type(data).__name__}: {why}",
+            hint="rows of one length, without text or None",
         ) from None
     if value.dtype.kind not in "fiub":
         raise DTypeError(
@@ -412,3 +423,9 @@ def tensor(
             "only floats can require a gradient", given=str(value.dtype), hint="write 2.0 instead of 2, or dtype=float"
         )
     return wrap(value, Leaf(str(name)) if requires_grad else None)
+
+
+def _holds_tensors(data: Any) -> bool:
+    if isinstance(data, list | tuple):
+        return any(map(_holds_tensors, data))
+    return isinstance(data, Tensor)

@@ -16,7 +16,7 @@ from lab.autograd.operators import plain_index
 from lab.autograd.tape import Leaf
 from lab.autograd.tensor import Tensor, _concrete
 from lab.config import STATE
-from lab.errors import GradientError, ShapeError, UnsupportedError
+from lab.errors import DTypeError, GradientError, ShapeError, UnsupportedError
 
 
 def _writable(self: Tensor) -> Any:
@@ -38,8 +38,14 @@ def _writable(self: Tensor) -> Any:
 
 def _plain(values: Any) -> Any:
     """What is written: never something whose gradient would be lost by it."""
+    if isinstance(values, Tracer):
+        raise UnsupportedError(
+            f"a value inside {values.interp.word} is not written into an array that outlives it",
+            given=repr(values),
+            hint="return it instead, or make the array of its parts: lab.stack, lab.concatenate, lab.where",
+        )
     if isinstance(values, Tensor):
-        if (values.requires_grad or type(values) is not Tensor) and STATE.get().frozen < 0:
+        if values.requires_grad and STATE.get().frozen < 0:
             raise GradientError(
                 "a tensor that requires a gradient is not written into another in silence",
                 given=repr(values),
@@ -63,6 +69,7 @@ def _assign(self: Tensor, values: Any) -> Tensor:
 
 def _setitem(self: Tensor, index: Any, values: Any) -> None:
     target, source = _writable(self), _plain(values)
+    _check_cast(source, target)
     try:
         target[plain_index(index)] = source
     except (ValueError, IndexError) as why:
@@ -78,6 +85,24 @@ def _written(self: Tensor) -> None:
         tell_written(self.node, self.value)
 
 
+def _check_cast(source: Any, target: Any) -> None:
+    """Refuse what would be cut off: 0.5 into integers; a Python number takes the dtype of what it is written into.
+
+    Raises:
+        DTypeError: so it is.
+    """
+    dtype = np.result_type(source) if isinstance(source, np.ndarray | np.generic) else np.asarray(source).dtype
+    order = "biuf"
+    if dtype.kind in order and order.index(dtype.kind) > order.index(target.dtype.kind):
+        if dtype.kind in "iu" and target.dtype.kind in "iu":
+            return
+        raise DTypeError(
+            f"{dtype} values do not fit into {target.dtype}",
+            given=f"{source!r}"[:60],
+            hint="make the tensor with dtype=float, or convert first: values.astype(int)",
+        )
+
+
 def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def method(self: Tensor, other: Any) -> Any:
         traced = isinstance(self, Tracer) or isinstance(other, Tracer)
@@ -86,9 +111,16 @@ def _in_place(ufunc: np.ufunc, apply: Callable[[Any, Any], Any]) -> Callable[[An
             return apply(self, other)  # Python rebinds the name: right gradients, and no write
         target = _writable(self)
         source = _plain(other)
+        _check_cast(source, target)
         try:
             ufunc(target, source, out=target, casting="same_kind")
-        except (ValueError, TypeError) as why:
+        except TypeError as why:
+            raise DTypeError(
+                f"the result does not fit into {target.dtype}",
+                given=f"{ufunc.__name__} of {target.dtype} and {np.asarray(source).dtype}",
+                hint=f"make the tensor with dtype=float; NumPy says: {why}",
+            ) from None
+        except ValueError as why:
             raise ShapeError(
                 "values do not fit where they are written",
                 given=f"{np.shape(source)} into {target.shape}",

@@ -44,6 +44,8 @@ class OpRecorded(Event):
     """Path of the module in whose forward it ran, as "1.weight's owner": "1", "encoder.0"; "" outside."""
     file: str = ""
     line: int = 0
+    params: str = ""
+    """Parameters that are not the defaults, as "axis=0", and for getitem the index, as "[1:]"; as for `constants`."""
 
     per_operation: ClassVar[bool] = True
 

@@ -20,7 +20,7 @@ import numpy as np
 from lab.events import loading, saving
 from lab.events.bus import Batch, Detail, bus
 from lab.events.columns import Ints
-from lab.events.event import ORIGIN, Event, fields_of
+from lab.events.event import ORIGIN, Event, fields_of, wanted_kinds
 from lab.events.schema import Head
 from lab.events.store import Store
 from lab.events.table import Columns, Table
@@ -84,7 +84,7 @@ class Recording(Sequence[Event]):
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "note": "",
         }
-        self._wanted = None if kinds is None else frozenset(kinds)
+        self._wanted = wanted_kinds(kinds)
         self._store = Store(value_bytes)
 
     # --- as a listener -------------------------------------------------------------------------------------------
@@ -269,12 +269,17 @@ def record(
 ) -> Iterator[Recording]:
     """Record what happens in a `with` block; the arguments are those of `Recording`, but values are kept too.
 
+    What other threads do meanwhile is taken as well, unless it belongs to a run of its own (`run`).
+
     Example:
-        >>> from lab.events import RunStateChanged, bus
-        >>> with record() as rec:
-        ...     bus.emit(RunStateChanged(step=0, state="running"))
-        >>> rec
-        <Recording: 1 events, 1 RunStateChanged>
+        >>> import lab
+        >>> x, y = lab.tensor(2.0, requires_grad=True), lab.tensor(3.0, requires_grad=True)
+        >>> with lab.record() as rec:
+        ...     z = x * y
+        >>> [type(event).__name__ for event in rec]
+        ['LeafUsed', 'ValueSeen', 'LeafUsed', 'ValueSeen', 'OpRecorded', 'ValueSeen']
+        >>> rec[-2].op, rec[-1].mean
+        ('multiply', 6.0)
     """
     rec = Recording(detail=detail, sources=sources, kinds=kinds, run=run, limit=limit, value_bytes=value_bytes)
     try:

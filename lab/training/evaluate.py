@@ -15,6 +15,7 @@ from lab.autograd import Tensor, no_grad, wrap
 from lab.data import Batch, Dataset, Loader, as_dataset
 from lab.errors import ShapeError, UnsupportedError
 from lab.nn import Module
+from lab.training.refusals import refuse_what_cannot_be_evaluated
 
 Model = Callable[[Tensor], Tensor]
 Loss = Callable[[Any, Any], Tensor]
@@ -69,6 +70,7 @@ def evaluate(
         loss: `(prediction, targets) -> scalar`, the mean over the examples it is given.
 
     Raises:
+        ArgumentError: what is no model or no loss.
         DataError: data that are no data set.
         ShapeError, UnsupportedError: a loss that is no scalar tensor.
 
@@ -79,6 +81,7 @@ def evaluate(
         >>> found.n_examples, 0 <= found.accuracy <= 1
         (360, True)
     """
+    refuse_what_cannot_be_evaluated(model, loss)
     dataset = as_dataset(data)
     was_training = isinstance(model, Module) and model.training
     total, n_right = 0.0, 0.0

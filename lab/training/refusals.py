@@ -1,4 +1,4 @@
-"""What `fit` refuses at the call: in the run's thread the same mistake would be met later, and by other words."""
+"""What `fit` and `evaluate` refuse at the call: in the run's thread it would be met later, and in other words."""
 
 from __future__ import annotations
 
@@ -10,16 +10,30 @@ from lab.optim import Optimizer
 OPTIMIZER = "optimizer=Adam(model.parameters(), learning_rate=1e-3), from lab.optim"
 
 
-def refuse_what_cannot_be_trained(model: object, loss: object, optimizer: object) -> None:
+def refuse_what_cannot_be_trained(model: object, loss: object, optimizer: object, name: object) -> None:
     """Refuse arguments of another kind, and those that do not belong together.
 
     Raises:
         ArgumentError: so it is.
         RunError: gradients are switched off here.
     """
-    for why in (_of_model(model, optimizer), _of_loss(loss), _of_optimizer(optimizer, model), _of_mode()):
+    arguments = _of_model(model, optimizer), _of_loss(loss), _of_optimizer(optimizer, model), _of_name(name)
+    for why in (*arguments, _of_mode()):
         if why is not None:
             raise why
+
+
+def refuse_what_cannot_be_evaluated(model: object, loss: object) -> None:
+    """The same for `evaluate`, which takes any function as a model.
+
+    Raises:
+        ArgumentError: so it is.
+    """
+    if not callable(model) or isinstance(model, type):
+        hint = "mlp(64, 32, 10) from lab.nn makes one; so does a function of a tensor"
+        raise ArgumentError("a model is a Module or a function", given=_named(model), hint=hint)
+    if why := _of_loss(loss):
+        raise why
 
 
 def _of_model(model: object, optimizer: object) -> LabError | None:
@@ -45,6 +59,12 @@ def _of_optimizer(optimizer: object, model: object) -> LabError | None:
         return None
     given = f"{optimizer!r} of {len(optimizer.parameters)} parameters, none of them in this model"
     return ArgumentError("the optimizer was made for another model", given=given, hint=OPTIMIZER)
+
+
+def _of_name(name: object) -> LabError | None:
+    if isinstance(name, str):
+        return None
+    return ArgumentError("the name of a run is text", given=f"name={name!r}"[:60], hint='for example name="digits"')
 
 
 def _of_mode() -> LabError | None:

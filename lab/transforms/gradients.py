@@ -18,7 +18,7 @@ from lab.autograd.interpreter import Interpreter, Tracer
 from lab.autograd.reverse import Reverse
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
-from lab.errors import ArgumentError, GradientError, TracerLeakError
+from lab.errors import ArgumentError, GradientError, LabError, TracerLeakError
 from lab.transforms.arguments import fitting, floating, function, returned
 
 
@@ -190,6 +190,10 @@ def _run(interp: Interpreter, f: Callable[..., Any], args: Sequence[Any]) -> Any
     try:
         with using(transforms=STATE.get().transforms + 1):
             return f(*args)
+    except (TypeError, AttributeError) as why:
+        if not isinstance(why, LabError) and any(isinstance(a, list | tuple) for a in args):
+            why.add_note("hint:  a list of numbers stays a list here; lab.tensor([...]) makes one tensor of it")
+        raise
     finally:
         interp.alive = False
 

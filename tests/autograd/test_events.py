@@ -345,3 +345,37 @@ def test_a_gradient_set_by_hand_is_told_and_one_that_is_not_there_is_not_forgott
         x.grad = None
     assert kinds(rec) == ["ValueSeen", "GradientStored", "GradientCleared"]
     assert (rec[0].role, float(rec[0].value), rec[1].accumulated) == ("gradient", 3.0, False)
+
+
+def test_parameters_are_told_where_they_are_not_the_defaults():
+    x = lab.tensor(np.ones((3, 4)), requires_grad=True)
+    with lab.record(kinds=[OpRecorded]) as rec:
+        x.sum()
+        x.sum(axis=0)
+        x.max(axis=1, keepdims=True)
+        x[0]
+        x[1:, ..., ::2]
+        x[np.array([0, 1]), None]
+        x[[0, 2]]
+        x.reshape(2, -1)
+        x.transpose()
+        x.transpose(1, 0)
+        lab.relu(x)
+        lab.softmax(x)
+        x.astype("float32")
+        x * x
+        x[list(range(100)) * 0 + [0] * 50]
+    assert [e.params for e in rec][:-1] == [
+        "", "axis=0", "axis=1, keepdims=True", "[0]", "[1:, ..., ::2]", "[int64 (2), None]", "[[0, 2]]",
+        "shape=(2, -1)", "", "axes=(1, 0)", "", "", "", "",
+    ]  # fmt: skip
+    assert len(rec[-1].params) <= 42
+
+
+def test_parameters_of_a_transform_are_told_and_none_without_sources():
+    with lab.record(kinds=[OpRecorded]) as rec:
+        lab.grad(lambda x: (x.sum(axis=0) * x[0]).sum())(np.ones((2, 2)))
+    assert [e.params for e in rec if e.op in {"sum", "getitem"}][:2] == ["axis=0", "[0]"]
+    with lab.record(kinds=[OpRecorded], sources=False, detail="value") as rec:
+        lab.tensor(np.ones(2), requires_grad=True).sum(axis=0)
+    assert [e.params for e in rec] == [""]

@@ -141,7 +141,7 @@ def test_fields_that_were_left_out_have_their_defaults_and_others_are_refused(ca
     bus.emit_row(OpRecorded, 1, "mul")
     bus.flush()
     assert len(rec) == 2
-    assert "an event of kind OpRecorded has other fields than its kind\ngiven: 2 values for 10 fields" in str(
+    assert "an event of kind OpRecorded has other fields than its kind\ngiven: 2 values for 11 fields" in str(
         rec.detached_because
     )
     assert "was detached" in caplog.text

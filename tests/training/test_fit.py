@@ -392,6 +392,10 @@ def test_a_gradient_that_is_no_number_is_held_before_the_update_and_its_rule_nam
          "training needs gradients\ngiven: fit was called where no_grad switches them off\nhint:  start"),
         (lambda: fit(model(), ([[1.0], [1.0, 2.0]], [0, 1])), DataError, "the inputs are not a rectangle"),
         (lambda: fit(model(), [1]), DataError, "not a data set"),
+        (lambda: fit(model(), TRAIN, name=3), ArgumentError, "the name of a run is text\ngiven: name=3\nhint:  for"),
+        (lambda: evaluate(None, TEST), ArgumentError, "a model is a Module or a function\ngiven: None\nhint:  mlp("),
+        (lambda: evaluate(model(), TEST, loss="mse"), ArgumentError, "a loss is a function (prediction, targets)"),
+        (lambda: evaluate(model(), TEST, batch_size=0), ArgumentError, "given: batch_size=0\nhint:  64 is"),
         (lambda: fit(Module(), TRAIN), ArgumentError, "an optimiser needs parameters"),
     ],
 )
