@@ -24,8 +24,8 @@ from tests.widgets.golden import (
     two_steps_of_descent,
 )
 from widgets import GradientView, GraphView, LossView, Player
+from widgets.film import MAX_PARTS
 from widgets.moving import LIVELY, MOST_STOPS, WIDEST, moving_svg
-from widgets.player import MAX_PARTS
 from widgets.twin import caption_below, drawing
 
 
