@@ -7,6 +7,7 @@ sees the last stop only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from widgets.page import Frame
 from widgets.scene import Scene
@@ -18,6 +19,10 @@ MOST_STOPS = 60
 """At 1.6 seconds a stop a film of one and a half minutes: nobody watches a longer one."""
 POINTS = 300
 """Of a line of a chart; it is drawn about 600 pixels wide, each bucket keeps its smallest and largest point."""
+
+WIDEST = 1000.0
+"""Pixels; of a wider drawing each stop shows the part where something happens."""
+LIVELY = frozenset({"new", "active"})
 
 _STYLE = """
 /* {total} s in all */
@@ -45,11 +50,14 @@ def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6, note: str = "")
         3
     """
     pictures = [frame.pictures[0] for frame in frames]
-    layers, width, height = _layers(pictures)
-    n = len(pictures) + 2
+    film = _layers(pictures)
+    width, height, n = film.width, film.height, len(pictures) + 2
     lengths: set[int] = set()
-    body = "".join(tag("g", _film(layer, n, seconds, lengths), transform=shift) for shift, layer in layers)
-    style = _STYLE.format(total=f"{seconds * n:g}")
+    body = "".join(tag("g", _film(layer, n, seconds, lengths), transform=film.shift) for layer in film.layers)
+    if film.views:
+        body = tag("g", body, class_="pan")
+    body += tag("g", _film(film.captions, n, seconds, lengths))
+    style = _pan(film.views, n, seconds) + _STYLE.format(total=f"{seconds * n:g}")
     style += "".join(_SHOW.format(name=f"r{k}", share=f"{100 * k / n:.4f}") for k in sorted(lengths))
     if note:
         words, height = caption_below(Scene((), caption=note), width, height)
@@ -57,21 +65,64 @@ def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6, note: str = "")
     return framed(tag("style", style) + body, width, height, pictures[-1]) + "\n"
 
 
-def _layers(pictures: Sequence[Picture]) -> tuple[list[tuple[str | None, list[Sequence[str]]]], float, float]:
-    """What is drawn one above the other: for each layer its shift, and its elements at each stop."""
+class _Film(NamedTuple):
+    """What is drawn one above the other.
+
+    Attributes:
+        layers: for each its elements at each stop.
+        captions: the same for the words below.
+        shift: where the layers are, as `transform`.
+        views: the left edge of what is seen at each stop; empty where all of it is.
+    """
+
+    layers: list[list[Sequence[str]]]
+    captions: list[Sequence[str]]
+    shift: str | None
+    width: float
+    height: float
+    views: list[float]
+
+
+def _layers(pictures: Sequence[Picture]) -> _Film:
     scenes = [picture for picture in pictures if isinstance(picture, Scene)]
     drawn = [drawing(scene) for scene in scenes]
     alike = {(d.shift, d.width, d.height, len(d.layers)) for d in drawn}
     if len(scenes) < len(pictures) or len(alike) > 1:  # nothing to share: whole pictures, one after the other
         stills = [svg_of(slim(picture, POINTS)) for picture in pictures]
         sizes = [_size(still) for still in stills]
-        return [(None, [(still,) for still in stills])], max(w for w, _ in sizes), max(h for _, h in sizes)
+        width, height = max(w for w, _ in sizes), max(h for _, h in sizes)
+        return _Film([[(still,) for still in stills]], [], None, width, height, [])
     shift, width, height, n_layers = alike.pop()
-    captions = [caption_below(scene, width, height) for scene in scenes]
-    layers: list[tuple[str | None, list[Sequence[str]]]] = [
-        (shift, [d.layers[k] for d in drawn]) for k in range(n_layers)
-    ]
-    return [*layers, (None, [(words,) for words, _ in captions])], width, max(full for _, full in captions)
+    views = _views(scenes, width) if width > WIDEST else []
+    seen = min(width, WIDEST)
+    captions = [caption_below(scene, seen, height) for scene in scenes]
+    layers: list[list[Sequence[str]]] = [[d.layers[k] for d in drawn] for k in range(n_layers)]
+    full = max(full for _, full in captions)
+    return _Film(layers, [(words,) for words, _ in captions], shift, seen, full, views)
+
+
+def _views(scenes: Sequence[Scene], width: float) -> list[float]:
+    """Where to look at each stop: at the boxes where something happens, else where one looked before."""
+    left, lefts = 0.0, []
+    for scene in scenes:
+        lively = [node.x for node in scene.nodes if node.state in LIVELY]
+        if lively:
+            left = min(max(0.0, sum(lively) / len(lively) - WIDEST / 2), width - WIDEST)
+        lefts.append(left)
+    return lefts
+
+
+def _pan(views: Sequence[float], n: int, seconds: float) -> str:
+    """CSS that moves a wide drawing so that each stop shows where something happens."""
+    if not views:
+        return ""
+    moves = " ".join(f"{100 * k / n:.4f}% {{ transform: translateX({-left:.0f}px); }}" for k, left in enumerate(views))
+    end = f"transform: translateX({-views[-1]:.0f}px);"
+    return (
+        f".pan {{ animation: pan {seconds * n:g}s step-end infinite; {end} }}\n"
+        f"@keyframes pan {{ {moves} to {{ {end} }} }}\n"
+        "@media (prefers-reduced-motion: reduce) { .pan { animation: none; } }\n"
+    )
 
 
 def _film(stops: Sequence[Sequence[str]], n: int, seconds: float, lengths: set[int]) -> str:

@@ -13,13 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lab.errors import ViewError
-from lab.files import replacing
-from widgets.chart import Chart
 from widgets.fold import Positions, merged
-from widgets.scene import Scene
 from widgets.showing import close, display_twice
 from widgets.transport import Transport, pace
 from widgets.view import View, recording_of
@@ -30,16 +25,6 @@ if TYPE_CHECKING:
 SPEEDS: tuple[tuple[str, float], ...] = (("slow", 0.5), ("normal", 1.0), ("fast", 2.0), ("very fast", 5.0))
 FIRST_MOVE_S = 0.2
 """A click on Play is answered at once."""
-MAX_FRAMES = 300
-"""An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
-MAX_PARTS = 150_000
-"""Boxes and arrows on all stops of a page together: written in seconds, and well under 2 MB."""
-MAX_POINTS = 200_000
-"""Points of lines on all stops of a page together: about 2 MB."""
-CHART_FRAMES = 100
-FEWEST_FRAMES = 30
-FRAME_LINES = 12
-"""Lines of words for each stop: more is not listened to."""
 
 
 class Player:
@@ -297,29 +282,14 @@ class Player:
         if widget is not None:
             close(widget)
 
-    def frames(self, most: int = MAX_FRAMES) -> list[Frame]:
+    def frames(self, most: int = 300) -> list[Frame]:
         """Stops as frames of a stand-alone page: at most `most`, the first, the last, and evenly between.
 
         There are fewer where each of them is large, so that the file is written in seconds and stays small.
         """
-        from widgets.page import Frame
-        from widgets.slim import slim
+        from widgets.film import frames_of
 
-        stops = self.transport.stops
-        last = [v.picture_at(int(stops[-1])) for v in self.views]
-        n_parts = sum(len(p.nodes) + len(p.edges) for p in last if isinstance(p, Scene))
-        n_lines = sum(len(p.figure.data) for p in last if isinstance(p, Chart))
-        most = min(most, max(FEWEST_FRAMES, MAX_PARTS // max(1, n_parts)), CHART_FRAMES if n_lines else most)
-        chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)).tolist()
-        points = max(150, min(2000, MAX_POINTS // (len(chosen) * max(1, n_lines))))
-
-        def frame(k: int) -> Frame:
-            at = int(stops[k])
-            pictures = last if k == chosen[-1] else [slim(v.picture_at(at), points) for v in self.views]
-            words = brief("\n".join(v.text_at(at) for v in self.views))
-            return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words)
-
-        return [frame(k) for k in chosen]
+        return frames_of(self.views, self.transport.stops, most)
 
     def export(self, path: str | Path) -> Path:
         """Write these views to a file that needs neither kernel nor network.
@@ -330,20 +300,9 @@ class Player:
         Raises:
             ViewError: another ending, or a folder that is not there.
         """
-        from widgets.moving import MOST_STOPS, moving_svg
-        from widgets.page import write_page
+        from widgets.film import written
 
-        path = writable(path)
-        moving = path.suffix.lower() == ".svg"
-        frames = self.frames(MOST_STOPS) if moving else self.frames()
-        n = len(self.transport.stops)
-        note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
-        if moving:
-            with replacing(path) as file:
-                file.write(moving_svg(frames, note=note).encode())
-        else:
-            write_page(path, frames, ", ".join(v.title for v in self.views), note)
-        return path
+        return written(path, self.views, self.transport.stops)
 
     def __repr__(self) -> str:
         t = self.transport
@@ -352,35 +311,6 @@ class Player:
     def _ipython_display_(self) -> None:
         svg = "".join(v.svg() for v in self.views)
         display_twice(self.widget, self.views[0].host, svg, self._safe_text())
-
-
-def brief(text: str) -> str:
-    r"""The first lines of a text, and how many more there are.
-
-    Example:
-        >>> brief("\n".join("abcdefghijklmnop")).splitlines()[-2:]
-        ['l', '4 more lines']
-    """
-    lines = text.splitlines()
-    left_out = len(lines) - FRAME_LINES
-    return text if left_out <= 0 else "\n".join([*lines[:FRAME_LINES], f"{left_out} more lines"])
-
-
-def writable(path: str | Path) -> Path:
-    """The path, if a file of a kind that can be written can stand there.
-
-    Raises:
-        ViewError: another ending than .html or .svg, or a folder that is not there.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in {".html", ".svg"}:
-        raise ViewError(
-            "pictures are written as .html or .svg", given=path.name or str(path),
-            hint="picture.html plays in any browser; picture.svg moves by itself",
-        )  # fmt: skip
-    if not path.parent.is_dir():
-        raise ViewError("the folder to write into is not there", given=path.parent, hint="make it, or name another")
-    return path
 
 
 def checked_speed(speed: Any) -> float:

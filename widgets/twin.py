@@ -19,6 +19,8 @@ from widgets.tree import Picture, text_of, tree_of
 INK: Mapping[str, str] = COLOURS["light"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
+READABLE = 2400.0
+"""Pixels; a wider drawing is not shrunk to the page, which scrolls instead: its texts would be too small to read."""
 
 
 def svg_of(picture: Picture) -> str:
@@ -40,13 +42,14 @@ def svg_of(picture: Picture) -> str:
 
 
 def tag(name: str, text: str = "", /, **attributes: object) -> str:
-    """One element; attribute names with `_` for `-`; None leaves an attribute out.
+    """One element; attribute names with `_` for `-`, `class_` for `class`; None leaves an attribute out.
 
     Example:
         >>> tag("rect", x=1.0, stroke_width=2)
         '<rect x="1" stroke-width="2"/>'
     """
-    parts = [f' {key.replace("_", "-")}="{_value(value)}"' for key, value in attributes.items() if value is not None]
+    named = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
+    parts = [f' {name}="{_value(value)}"' for name, value in named]
     return f"<{name}{''.join(parts)}>{text}</{name}>" if text else f"<{name}{''.join(parts)}/>"
 
 
@@ -92,7 +95,7 @@ def framed(body: str, width: float, height: float, picture: Picture) -> str:
         role="img",
         aria_label=text_of(title)[:300],
         font_family=FONT,
-        style="max-width:100%;height:auto",
+        style=f"max-width:{'none' if width > READABLE else '100%'};height:auto",
     )
 
 

@@ -24,8 +24,8 @@ from tests.widgets.golden import (
     two_steps_of_descent,
 )
 from widgets import GradientView, GraphView, LossView, Player
-from widgets.moving import MOST_STOPS, moving_svg
-from widgets.player import MAX_PARTS
+from widgets.film import MAX_PARTS
+from widgets.moving import LIVELY, MOST_STOPS, WIDEST, moving_svg
 from widgets.twin import caption_below, drawing
 
 
@@ -95,7 +95,7 @@ def shown_at(svg, second):
     shares = re.findall(r"@keyframes (\w+) \{ 0% \{ visibility: visible; \} ([\d.]+)%", svg)
     lasts = {name: total * float(share) / 100 for name, share in shares}
     seen = []
-    for layer in (g for g in root.childNodes if g.nodeName == "g"):
+    for layer in (g for g in root.childNodes if g.nodeName == "g" and g.hasChildNodes()):
         for part in layer.childNodes:
             if not part.getAttribute("class").startswith("stop"):
                 seen.append(part.toxml())
@@ -119,6 +119,24 @@ def test_at_each_moment_the_moving_picture_shows_exactly_that_stop(rec):
         elements = "".join([*(e for layer in drawn.layers for e in layer), words])
         there = xml.dom.minidom.parseString(f"<g>{elements}</g>").documentElement
         assert shown_at(svg, second + 0.5) == sorted(child.toxml() for child in there.childNodes)
+
+
+def test_a_wide_drawing_is_seen_through_a_window_that_follows_what_happens():
+    frames = Player(GraphView(chain(60))).frames(20)
+    svg = moving_svg(frames, seconds=1.0)
+    assert xml.dom.minidom.parseString(svg).documentElement.getAttribute("width") == "1000"
+    lefts = [float(x) for x in re.findall(r"% \{ transform: translateX\((\S+)px\)", svg)]
+    assert len(lefts) == len(frames)
+    for frame, left in zip(frames, lefts, strict=True):
+        lively = [node for node in frame.pictures[0].nodes if node.state in LIVELY]
+        assert lively
+        assert all(0 < node.x + left < WIDEST for node in lively)
+    assert "pan" not in moving_svg(Player(GraphView(product_plus_x())).frames())
+
+
+def test_a_wide_still_picture_is_not_shrunk_until_nobody_can_read_it():
+    assert "max-width:none" in GraphView(chain(60)).svg()
+    assert "max-width:100%" in GraphView(product_plus_x()).svg()
 
 
 @pytest.mark.parametrize("name", ["a.png", "a", "a.pdf"])

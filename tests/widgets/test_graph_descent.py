@@ -73,6 +73,11 @@ def test_captions_say_what_writing_and_clearing_mean():
     assert "the next walk stores a new one" in view.picture_at(stops[5]).caption
 
 
+def test_an_operation_after_a_walk_is_told_as_one():
+    _, view, stops = descent()
+    assert "each box is an operation that ran" in view.picture_at(stops[6]).caption
+
+
 def test_a_second_walk_over_the_same_graph_says_that_it_adds():
     view = GraphView(product_plus_x(2))
     assert "added to what was stored" in view.picture_at(len(view.recording)).caption

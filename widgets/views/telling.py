@@ -16,7 +16,7 @@ def caption(state: Tape, toned: bool = False) -> str:
             f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
             " drawn. Record a smaller piece to see all of it."
         )
-    if not state.n_walks and state.now.kind not in {"written", "cleared"}:
+    if state.now.kind in {"", "op"}:
         point = "each box is an operation that ran, each arrow carries a value to where it was used."
     elif state.now.kind == "cleared":
         point = 'a cleared gradient is back to "no gradient yet"; the next walk stores a new one.'
