@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from widgets.controls import RunControls
-from widgets.showing import close, display_twice
+from widgets.live.showing import close, display_twice
 from widgets.views.gradient import GradientView
 from widgets.views.loss import LossView
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from lab.errors import LabError, ViewError
 from widgets.explosion import exploded
-from widgets.showing import close
-from widgets.theme import short
+from widgets.live.showing import close
+from widgets.pictures.theme import short
 from widgets.view import wording_of
 
 log = logging.getLogger("widgets.controls")
@@ -84,8 +84,8 @@ class RunControls:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
-        from widgets.buttons import button
-        from widgets.spoken import Spoken
+        from widgets.live.buttons import button
+        from widgets.live.spoken import Spoken
 
         def made(name: str, icon: str, tooltip: str, action: Callable[[], object], style: str = "") -> Any:
             self._parts[name] = button(name, icon, tooltip, lambda: self._ask(action), style=style)
@@ -174,13 +174,13 @@ class RunControls:
     # --- what is shown ---
 
     def _watch(self) -> None:
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         pacer.every(self._tick)
 
     def _tick(self) -> None:
-        from widgets import pacer
+        from widgets.live import pacer
 
         ended = self.run.state in ENDED  # asked before: the last state is shown after it
         self.refresh()
@@ -239,7 +239,7 @@ class RunControls:
 
     def dispose(self) -> None:
         """Take the controls out of the page and the kernel; the run goes on."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         with self._lock:

@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.events import StepFinished
 from widgets.fold import Events
-from widgets.theme import short
+from widgets.pictures.theme import short
 
 TIMES = 3.0
 """As in `lab.training`: a loss of so many times the first one is no state to come back to."""

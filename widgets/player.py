@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from lab.errors import ViewError
 from widgets.fold import Positions, merged
-from widgets.showing import close, display_twice
+from widgets.live.showing import close, display_twice
 from widgets.transport import Transport, pace
 from widgets.view import View, recording_of
 
 if TYPE_CHECKING:
-    from widgets.page import Frame
+    from widgets.export.page import Frame
 
 SPEEDS: tuple[tuple[str, float], ...] = (("slow", 0.5), ("normal", 1.0), ("fast", 2.0), ("very fast", 5.0))
 FIRST_MOVE_S = 0.2
@@ -178,9 +178,9 @@ class Player:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
-        from widgets import pacer
-        from widgets.buttons import button
-        from widgets.spoken import Spoken
+        from widgets.live import pacer
+        from widgets.live.buttons import button
+        from widgets.live.spoken import Spoken
 
         def made(name: str, icon: str, tooltip: str, action: Any, style: str = "") -> Any:
             self._controls[name] = button(name, icon, tooltip, action, style=style)
@@ -253,7 +253,7 @@ class Player:
     def _tick(self) -> None:
         """While live: more stops, and the newest picture if that is what the reader looks at."""
         from lab.events import bus
-        from widgets import pacer
+        from widgets.live import pacer
 
         live = self.recording.live
         if live:
@@ -267,7 +267,7 @@ class Player:
 
     def dispose(self) -> None:
         """Stop playing and take everything out of the page and the kernel."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         with self._lock:
@@ -287,7 +287,7 @@ class Player:
 
         There are fewer where each of them is large, so that the file is written in seconds and stays small.
         """
-        from widgets.film import frames_of
+        from widgets.export.film import frames_of
 
         return frames_of(self.views, self.transport.stops, most)
 
@@ -300,7 +300,7 @@ class Player:
         Raises:
             ViewError: another ending, or a folder that is not there.
         """
-        from widgets.film import written
+        from widgets.export.film import written
 
         return written(path, self.views, self.transport.stops)
 

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from lab.errors import ViewError
 from lab.events import Event, bus
-from widgets.chart import Chart
 from widgets.fold import Events, Fold, Positions, Stretch, merged
-from widgets.scene import Scene
-from widgets.showing import close, display_twice, failure
+from widgets.live.showing import close, display_twice, failure
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Scene
 
 log = logging.getLogger("widgets.view")
 
@@ -38,7 +38,7 @@ class View(ABC, Generic[S]):
 
     Example:
         >>> from lab.events import StepFinished
-        >>> from widgets.scene import Node
+        >>> from widgets.pictures.scene import Node
         >>> class Steps(View[int]):
         ...     listens = (StepFinished,)
         ...     def start(self): return 0
@@ -128,7 +128,7 @@ class View(ABC, Generic[S]):
     def host(self) -> Any:
         """The widget that draws the picture (without what `build` puts around it)."""
         if self._host is None:
-            from widgets.host import ChartHost, SceneHost
+            from widgets.live.host import ChartHost, SceneHost
 
             self.position = len(self.recording)
             picture, text = self._drawn(self.position)
@@ -169,7 +169,7 @@ class View(ABC, Generic[S]):
 
     def follow(self) -> None:
         """Show the newest state, and go on doing so while the recording is live."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         self._following = True
         self._catch_up()
@@ -179,7 +179,7 @@ class View(ABC, Generic[S]):
 
     def dispose(self) -> None:
         """Stop following and take the picture out of the page and the kernel."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         with self._lock:
@@ -189,7 +189,7 @@ class View(ABC, Generic[S]):
 
     def _tick(self) -> None:
         """About 15 times a second while live: fold what is new, draw it."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         live = self.recording.live  # asked before: what came before the end is drawn after it
         if live:
@@ -216,7 +216,7 @@ class View(ABC, Generic[S]):
 
     def svg(self) -> str:
         """The picture of the end of the recording as SVG."""
-        from widgets.twin import svg_of
+        from widgets.pictures.twin import svg_of
 
         return svg_of(self._drawn(len(self.recording))[0])
 

@@ -36,7 +36,7 @@ CLEAN = """
 def _clean():
     import lab.training
     from ipywidgets.widgets.widget import _instances
-    from widgets.library import Library, PlotlyLibrary
+    from widgets.live.library import Library, PlotlyLibrary
     lab.training.stop_all()
     libraries = [w for w in _instances.values() if isinstance(w, (Library, PlotlyLibrary))]
     kept = {id(w) for library in libraries for w in (library, library.layout)}

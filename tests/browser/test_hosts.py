@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Locator
 
 from tests.browser.harness import KERNEL, LabPage
-from widgets.geometry import edge_shape, lanes
-from widgets.scene import Edge, Node, Scene
+from widgets.pictures.geometry import edge_shape, lanes
+from widgets.pictures.scene import Edge, Node, Scene
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -19,10 +19,10 @@ Open = Callable[..., LabPage]
 SETUP = """
 import numpy as np, plotly.graph_objects as go, ipywidgets as ipw
 from IPython.display import display
-from widgets import theme
-from widgets.chart import Chart
-from widgets.host import ChartHost, SceneHost
-from widgets.scene import Edge, Node, Scene, Token
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
+from widgets.live.host import ChartHost, SceneHost
+from widgets.pictures.scene import Edge, Node, Scene, Token
 
 def graph(step=0, label="x * y"):
     back = step > 0

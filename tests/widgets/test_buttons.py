@@ -6,11 +6,11 @@ import threading
 
 from lab.training import Countdown, Run
 from tests.widgets.golden import product_plus_x
-from widgets.buttons import ICONS, INK, WARNING, button, css
 from widgets.controls import RunControls
+from widgets.live.buttons import ICONS, INK, WARNING, button, css
+from widgets.live.spoken import Spoken
+from widgets.pictures.theme import contrast
 from widgets.player import Player
-from widgets.spoken import Spoken
-from widgets.theme import contrast
 
 
 def test_the_style_sheet_gives_each_icon_an_empty_name():

@@ -24,9 +24,9 @@ from tests.widgets.golden import (
     two_steps_of_descent,
 )
 from widgets import GradientView, GraphView, LossView, Player
-from widgets.film import MAX_PARTS
-from widgets.moving import LIVELY, MOST_STOPS, WIDEST, moving_svg
-from widgets.twin import caption_below, drawing
+from widgets.export.film import MAX_PARTS
+from widgets.export.moving import LIVELY, MOST_STOPS, WIDEST, moving_svg
+from widgets.pictures.twin import caption_below, drawing
 
 
 def chain(n: int):

@@ -10,8 +10,8 @@ import pytest
 from lab.events import ParameterMeasured, RunStarted
 from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
-from widgets.theme import COLORWAY
-from widgets.twin import svg_of
+from widgets.pictures.theme import COLORWAY
+from widgets.pictures.twin import svg_of
 from widgets.views.gradient import LINES, GradientView
 
 

@@ -222,7 +222,7 @@ def test_folding_never_changes_the_state_it_extends():
 
 
 def test_every_picture_of_every_position_is_drawable():
-    from widgets.tree import tree_of
+    from widgets.pictures.tree import tree_of
 
     view = GraphView(product_plus_x(2))
     for position in range(len(view.recording) + 1):

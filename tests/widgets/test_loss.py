@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab.events import RunStarted, StepFinished
 from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
-from widgets.tree import tree_of
+from widgets.pictures.tree import tree_of
 from widgets.views.lines import POINTS, decimated, moving_mean
 from widgets.views.loss import LossView
 from widgets.views.series import Series

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import lab
 from widgets import GraphView, Player
-from widgets.moving import moving_svg
+from widgets.export.moving import moving_svg
 
 README_PICTURE = Path(__file__).parents[2] / "notebooks" / "pictures" / "first_graph.svg"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab.errors import ViewError
 from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
-from widgets.film import CHART_FRAMES
+from widgets.export.film import CHART_FRAMES
 from widgets.player import Player
 from widgets.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
 from widgets.views.gradient import GradientView

@@ -24,7 +24,7 @@ from lab.events import (
 )
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
-from widgets.scene import Scene
+from widgets.pictures.scene import Scene
 from widgets.view import View
 from widgets.views import wording
 from widgets.views.inspector import inspected

@@ -8,8 +8,8 @@ from pathlib import PurePath
 import numpy as np
 
 from lab.events.cells import cell_of
-from widgets import theme
 from widgets.fold import Events
+from widgets.pictures import theme
 from widgets.views import wording
 from widgets.views.tape import FORGOTTEN, Entry, Seen, Tape
 

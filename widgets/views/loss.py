@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
-from widgets import theme
-from widgets.chart import Chart
 from widgets.fold import Stretch
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
 from widgets.view import View
 from widgets.views.lines import FEW, decimated, moving_mean
 from widgets.views.series import Series

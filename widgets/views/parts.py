@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from widgets.scene import Edge, Node, Token
+from widgets.pictures.scene import Edge, Node, Token
 from widgets.views import wording
 from widgets.views.plan import Plan, signed
 from widgets.views.tape import FORGOTTEN, Entry, Seen, Tape

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from widgets.layout.dag import MAX_NODES, layered
-from widgets.measure import text_width
+from widgets.pictures.measure import text_width
 from widgets.views import wording
 from widgets.views.tape import Entry, Tape
 from widgets.views.telling import gradient_line

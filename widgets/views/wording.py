@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from widgets import theme
+from widgets.pictures import theme
 from widgets.views.tape import Entry, Seen, Tape
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from widgets.page import Frame
-from widgets.scene import Scene
-from widgets.slim import slim
-from widgets.tree import Picture
-from widgets.twin import caption_below, drawing, framed, svg_of, tag
+from widgets.export.page import Frame
+from widgets.export.slim import slim
+from widgets.pictures.scene import Scene
+from widgets.pictures.tree import Picture
+from widgets.pictures.twin import caption_below, drawing, framed, svg_of, tag
 
 MOST_STOPS = 60
 """At 1.6 seconds a stop a film of one and a half minutes: nobody watches a longer one."""
@@ -44,7 +44,7 @@ def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6, note: str = "")
         note: a line below, e.g. what was left out.
 
     Example:
-        >>> from widgets.scene import Node, Scene
+        >>> from widgets.pictures.scene import Node, Scene
         >>> stops = [Frame(str(i), (Scene((Node("a", 0, 0, 64, 36, f"x{i}"),)),), "x") for i in range(3)]
         >>> moving_svg(stops).count('class="stop')
         3

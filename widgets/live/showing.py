@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from widgets.chart import Chart
-from widgets.scene import Node, Scene
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Node, Scene
 
 
 def failure(why: BaseException, *, chart: bool) -> Scene | Chart:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, NamedTuple
 
-from widgets.chart import Chart
-from widgets.geometry import corner_radius, edge_shape, lanes, number
-from widgets.measure import LINE_HEIGHTS, clip, text_width
-from widgets.scene import Edge, Node, Scene
-from widgets.theme import COLOURS, MARKS, ink_on, tone_colour
-from widgets.tree import Picture, text_of, tree_of
+from widgets.pictures.chart import Chart
+from widgets.pictures.geometry import corner_radius, edge_shape, lanes, number
+from widgets.pictures.measure import LINE_HEIGHTS, clip, text_width
+from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.theme import COLOURS, MARKS, ink_on, tone_colour
+from widgets.pictures.tree import Picture, text_of, tree_of
 
 INK: Mapping[str, str] = COLOURS["light"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -34,7 +34,7 @@ def svg_of(picture: Picture) -> str:
         2
     """
     if isinstance(picture, Chart):
-        from widgets.twin_chart import svg_of_chart
+        from widgets.pictures.twin_chart import svg_of_chart
 
         return svg_of_chart(picture)
     tree_of(picture)  # says what is wrong with it

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.errors import ViewError
-from widgets.chart import Chart
-from widgets.patch import FORBIDDEN, Json
-from widgets.scene import Edge, Node, Scene
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import FORBIDDEN, Json
+from widgets.pictures.scene import Edge, Node, Scene
 
 Picture = Scene | Chart
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from widgets.chart import Chart
-from widgets.tree import Picture
+from widgets.pictures.chart import Chart
+from widgets.pictures.tree import Picture
 from widgets.views.lines import decimated
 
 P = TypeVar("P", bound=Picture)

@@ -13,12 +13,12 @@ import numpy as np
 
 from lab.errors import ViewError
 from lab.files import replacing
-from widgets.chart import Chart
+from widgets.export.moving import MOST_STOPS, moving_svg
+from widgets.export.page import Frame, write_page
+from widgets.export.slim import slim
 from widgets.fold import Positions
-from widgets.moving import MOST_STOPS, moving_svg
-from widgets.page import Frame, write_page
-from widgets.scene import Scene
-from widgets.slim import slim
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Scene
 from widgets.view import View
 
 MAX_FRAMES = 300
