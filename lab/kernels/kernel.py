@@ -88,7 +88,7 @@ class Kernel:
         with _lock:
             if dtype not in self.compiled:
                 backend.teach(HELPERS)
-                # A fresh dispatcher for each set of dtypes: one that other threads already call must never compile again,
+                # A fresh dispatcher for each set of dtypes: one that other threads call already must not compile again,
                 # since a call that meets it meanwhile would compile for whatever it brings. The cache makes it cheap.
                 made = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
                 for known in self.compiled:
