@@ -32,3 +32,13 @@ def test_python_code_can_catch_them_by_pythons_classes():
 def test_a_given_of_nothing_takes_no_line_and_zero_is_something():
     assert str(LabError("p", hint="h")) == "p\nhint:  h"
     assert str(LabError("p", given=0)) == "p\ngiven: 0"
+
+
+def test_errors_of_ranks_travel_with_their_rank_and_traceback():
+    wrong = pickle.loads(pickle.dumps(errors.PlanError("p", given="g", hint="h", rank=2, step=1)))
+    assert (wrong.rank, wrong.step, str(wrong)) == (2, 1, "p\ngiven: g\nhint:  h")
+    lost = pickle.loads(pickle.dumps(errors.LostRankError("p", rank=3)))
+    assert (lost.rank, str(lost)) == (3, "p")
+    failed = pickle.loads(pickle.dumps(errors.RankError("p", rank=1, traceback="Traceback: here")))
+    assert (failed.rank, failed.traceback, failed.__notes__) == (1, "Traceback: here", ["Traceback: here"])
+    assert errors.RankError("p").traceback == ""
