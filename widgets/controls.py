@@ -15,7 +15,9 @@ from html import escape
 from typing import Any
 
 from lab.errors import LabError
+from widgets.explosion import exploded
 from widgets.showing import close
+from widgets.theme import short
 
 log = logging.getLogger("widgets.controls")
 
@@ -126,9 +128,9 @@ class RunControls:
 
     def _ask(self, action: Callable[[], object]) -> None:
         """Do what a click asks; what the run refuses is shown, never raised into the page."""
+        self._message = ""  # before: what the action starts may have something to say
         try:
             action()
-            self._message = ""
         except LabError as why:
             self._message = str(why)
         self.refresh()
@@ -147,6 +149,11 @@ class RunControls:
 
         def work() -> None:
             self._ask(self.run.rewind)
+            if not self._message:
+                rate = self.run.hyperparameters.get("learning_rate")
+                known = "" if rate is None else f" The learning rate is still {short(rate)}: lower it, then go on."
+                self._message = f"Back at step {self.run.progress[0]:,}, where the state was sound.{known}"
+                self.refresh()
 
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="lab-rewind", daemon=True).start()
 
@@ -176,7 +183,7 @@ class RunControls:
         """State and progress in words, with the reason of a failure."""
         step, n_steps = self.run.progress
         of = f" of {n_steps:,}" if n_steps else ""
-        reason = getattr(self.run, "reason", "")
+        reason = self._trouble()
         return f"{WORDS.get(self.run.state, self.run.state)}, step {step:,}{of}{f': {reason}' if reason else ''}"
 
     def refresh(self) -> None:
@@ -199,7 +206,7 @@ class RunControls:
                  disabled=ended or state == "stopping")  # fmt: skip
             _put(parts["Step"], disabled=ended or state == "stopping")
             _put(parts["Stop"], disabled=ended)
-            reason = getattr(self.run, "reason", "")
+            reason = self._trouble()
             _put(parts["Back to sound state"].layout, display="" if reason and hasattr(self.run, "rewind") else "none")
             _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
@@ -208,6 +215,14 @@ class RunControls:
                     self._known[name] = value
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
+
+    def _trouble(self) -> str:
+        """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
+        reason, trouble = getattr(self.run, "reason", ""), getattr(self.run, "trouble", None)
+        if reason:
+            where = getattr(trouble, "given", "")
+            return f"{reason}{f': {where}' if where else ''}"
+        return exploded(self.run.recording, self.run.progress[0])
 
     def _spoken(self, state: str, reason: str) -> str:
         """State changes are spoken, not each step."""

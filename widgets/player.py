@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from widgets.page import Frame
 
 SPEEDS: tuple[tuple[str, float], ...] = (("slow", 0.5), ("normal", 1.0), ("fast", 2.0), ("very fast", 5.0))
+FIRST_MOVE_S = 0.2
+"""A click on Play is answered at once."""
 MAX_FRAMES = 300
 """An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
 
@@ -126,7 +128,9 @@ class Player:
     def _run(self, halt: threading.Event) -> None:
         """The thread that moves while playing."""
         try:
-            while not halt.wait(pace(len(self.transport.stops), self.transport.speed).seconds):
+            first = FIRST_MOVE_S if self.transport.index else None  # after starting over, the first stop is looked at
+            while not halt.wait(first or pace(len(self.transport.stops), self.transport.speed).seconds):
+                first = None
                 with self._lock:
                     self.transport.tick()
                 self._show()

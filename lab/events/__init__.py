@@ -11,6 +11,7 @@ from lab.events.catalogue import (
     CollectiveFinished,
     CollectiveStarted,
     Evaluated,
+    GradientCleared,
     GradientStored,
     HyperparameterChanged,
     LeafUsed,
@@ -25,6 +26,7 @@ from lab.events.catalogue import (
     RunStateChanged,
     StepFinished,
     ValueSeen,
+    ValueWritten,
 )
 from lab.events.columns import Ragged
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
@@ -50,6 +52,7 @@ __all__ = [
     "Detail",
     "Evaluated",
     "Event",
+    "GradientCleared",
     "GradientStored",
     "HyperparameterChanged",
     "LeafUsed",
@@ -70,6 +73,7 @@ __all__ = [
     "RunStateChanged",
     "StepFinished",
     "ValueSeen",
+    "ValueWritten",
     "bus",
     "event",
     "fields_of",

@@ -111,6 +111,24 @@ class GradientStored(Event):
 
 
 @event
+class GradientCleared(Event):
+    """The gradient of a leaf was forgotten: it is back to "no gradient yet"."""
+
+    node: int
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class ValueWritten(Event):
+    """The array of a leaf was written in place, by hand or by an optimiser; its ValueSeen follows where wanted."""
+
+    node: int
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
 class BackwardFinished(Event):
     """The walk ended."""
 

@@ -68,6 +68,11 @@ class Run(Worker):
         return self._job.parameters
 
     @property
+    def trouble(self) -> RunError | None:
+        """Why it paused by itself, with the operation in which nan or inf began as `given`; None otherwise."""
+        return self._trouble
+
+    @property
     def hyperparameters(self) -> dict[str, float]:
         """What `set` can change, with the values that the next step will use."""
         with self._changed:

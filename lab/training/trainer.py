@@ -24,6 +24,9 @@ from lab.training.evaluate import Loss, Model, evaluate
 from lab.training.measure import measured
 from lab.training.result import Result
 
+EXPLODED = 3.0
+"""A loss of so many times the first one is no state to come back to."""
+
 
 class Sound(NamedTuple):
     """A state to go back to: the last end of an epoch at which all was finite, or the beginning."""
@@ -53,6 +56,7 @@ class Training:
         self.last_loss = self.accuracy = math.nan
         self._batches: Iterator[Batch] = iter(())
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
+        self._first_loss = math.nan
         self._sound = Sound(0, math.nan, optimizer.snapshot())
 
     @property
@@ -139,15 +143,18 @@ class Training:
             bus.emit(measured(step, name, "gradient", leaf_of(p).grad))
 
     def _look_back(self) -> None:
-        """Evaluate, and keep the state to come back to if all of it is finite."""
-        sound = all(np.isfinite(group.values).all() for group in self.optimizer.groups)
+        """Evaluate, and keep the state to come back to if all of it is finite and the loss has not exploded."""
+        sound, loss = all(np.isfinite(group.values).all() for group in self.optimizer.groups), self.last_loss
         if self.validation is not None:
             found = evaluate(self.model, self.validation, loss=self.loss)
-            self.accuracy, sound = found.accuracy, sound and math.isfinite(found.loss)
+            self.accuracy, loss = found.accuracy, found.loss
+            sound = sound and math.isfinite(loss)
             if bus.listeners:
                 epoch = self.step // len(self.loader)
                 bus.emit(Evaluated(self.step, epoch, "test", found.loss, found.accuracy, found.n_examples))
-        if sound:
+        if math.isnan(self._first_loss):
+            self._first_loss = loss
+        if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
             self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot())
 
     def _trouble(self, problem: str, batch: Batch) -> RunError:

@@ -248,6 +248,38 @@ def test_rewinding_returns_to_the_last_sound_evaluation_and_training_goes_on():
     assert bits(network) == bits(untroubled)
 
 
+def test_a_state_whose_loss_exploded_is_none_to_come_back_to():
+    network, run = exploding()
+    paused(run).step(3)
+    at_three = bits(network) if paused(run) else None
+    run.set("learning_rate", 300.0)
+    run.step(9)
+    paused(run)
+    bus.flush()
+    losses = run.recording.columns(StepFinished)["loss"]
+    assert np.isfinite(losses).all()
+    assert losses[-1] > 3 * losses[0]
+    run.rewind()
+    assert run.progress[0] == 3
+    assert bits(network) == at_three
+    run.stop()
+
+
+def test_the_trouble_that_paused_a_run_names_the_operation():
+    _, run = exploding()
+    assert paused(run).trouble is None
+    run.set("learning_rate", 1e30)
+    run.resume()
+    with pytest.raises(RunError):
+        run.wait(SOON)
+    assert run.trouble is not None
+    assert run.trouble.problem == run.reason
+    assert run.trouble.given.startswith("first nan or inf")
+    run.rewind()
+    assert run.trouble is None
+    run.stop()
+
+
 def test_rewinding_after_the_end_restores_the_last_sound_state():
     network, run = exploding()
     paused(run).step(4)

@@ -534,9 +534,10 @@ export function createScene(root, options = {}) {
     const { node, x, y } = nodes.get(key);
     const texts = [node.label, node.sublabel, node.gradient].filter(Boolean);
     const more = node.aria && !texts.includes(node.aria) && !node.aria.includes(node.label) ? [node.aria] : [];
+    if (!nodes.get(key).clipped && !more.length && view.k >= 0.75) return hideTip(); // all of it can be read in place
     const [w, h] = [(node.w / 2) * view.k, (node.h / 2) * view.k];
     const [cx, cy] = [x * view.k + view.x, y * view.k + view.y];
-    tipBeside([...texts, ...more], { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h });
+    return tipBeside([...texts, ...more], { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h });
   }
 
   function showEdgeTip(key, event) {

@@ -188,7 +188,7 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
             "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%",
             "zeroline": False,
         }  # fmt: skip
-        more["height"] = 420
+        more["height"] = 460
         more["xaxis2"] = {
             "title": {"text": "step"},
             "matches": "x",
