@@ -75,7 +75,20 @@ _OPS = [
     "transpose",
     "where",
 ]
-_MODULES = ("autograd", "data", "events", "graph", "kernels", "nn", "ops", "optim", "teach", "training", "transforms")
+_MODULES = (
+    "autograd",
+    "data",
+    "events",
+    "graph",
+    "kernels",
+    "nn",
+    "ops",
+    "optim",
+    "parallel",
+    "teach",
+    "training",
+    "transforms",
+)
 
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

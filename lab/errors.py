@@ -35,7 +35,7 @@ class LabError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.problem, self.given, self.hint)
+        return _rebuild, (type(self), self.problem, self.given, self.hint), vars(self)
 
 
 def _rebuild(kind: type[LabError], problem: str, given: str, hint: str) -> LabError:
@@ -101,6 +101,57 @@ class DataError(LabError, ValueError):
 
 class RunError(LabError, RuntimeError):
     """A training run asked for something that its state does not allow."""
+
+
+# Parallel
+class PlanError(LabError, ValueError):
+    """A plan of sends and receives that cannot work, or does not do what it promises.
+
+    Args:
+        rank: whose hop is wrong, -1 if it is nobody's alone.
+        step: in which step of that rank, -1 if in none.
+    """
+
+    def __init__(self, problem: str, *, given: object = "", hint: str = "", rank: int = -1, step: int = -1) -> None:
+        super().__init__(problem, given=given, hint=hint)
+        self.rank, self.step = rank, step
+
+
+class ScheduleError(LabError, ValueError):
+    """An order of forwards and backwards that hangs, leaves one out or does one twice."""
+
+
+class MeshError(LabError, ValueError):
+    """Ranks that do not fit together: other shapes, other calls, too many for the workers."""
+
+
+class LostRankError(LabError, ConnectionError):
+    """A rank that others needed died, was stopped or was cut off.
+
+    Args:
+        rank: which one, -1 if unknown.
+    """
+
+    def __init__(self, problem: str, *, given: object = "", hint: str = "", rank: int = -1) -> None:
+        super().__init__(problem, given=given, hint=hint)
+        self.rank = rank
+
+
+class RankError(LabError, RuntimeError):
+    """The program of a rank raised an error; its traceback is shown below the three lines.
+
+    Args:
+        rank: which one, -1 if unknown.
+        traceback: as text, from the worker.
+    """
+
+    def __init__(
+        self, problem: str, *, given: object = "", hint: str = "", rank: int = -1, traceback: str = ""
+    ) -> None:
+        super().__init__(problem, given=given, hint=hint)
+        self.rank, self.traceback = rank, traceback
+        if traceback:
+            self.add_note(traceback)
 
 
 # Pictures

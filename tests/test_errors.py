@@ -61,3 +61,13 @@ def test_every_error_that_the_lab_raises_has_its_three_lines():
     lacking = [(where, problem) for where, problem, keywords in found if None not in keywords
                and not {"given", "hint"} <= keywords]  # fmt: skip
     assert lacking == []
+
+
+def test_errors_of_ranks_travel_with_their_rank_and_traceback():
+    wrong = pickle.loads(pickle.dumps(errors.PlanError("p", given="g", hint="h", rank=2, step=1)))
+    assert (wrong.rank, wrong.step, str(wrong)) == (2, 1, "p\ngiven: g\nhint:  h")
+    lost = pickle.loads(pickle.dumps(errors.LostRankError("p", rank=3)))
+    assert (lost.rank, str(lost)) == (3, "p")
+    failed = pickle.loads(pickle.dumps(errors.RankError("p", rank=1, traceback="Traceback: here")))
+    assert (failed.rank, failed.traceback, failed.__notes__) == (1, "Traceback: here", ["Traceback: here"])
+    assert errors.RankError("p").traceback == ""

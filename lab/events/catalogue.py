@@ -233,3 +233,102 @@ class RunFinished(Event):
     n_steps: int
     elapsed_ms: float
     reason: str
+
+
+# --- ranks, collectives, pipelines -------------------------------------------------------------------------------
+
+
+@event
+class RankStarted(Event):
+    """A rank of a launch began to run its program."""
+
+    generation: int
+    """Number of the launch; ranks of an older one are refused."""
+    world_size: int
+    worker: str
+    """Address of the worker that it is pinned to; "" when it is a thread of this process."""
+    pid: int
+
+
+@event
+class RankFinished(Event):
+    """The program of a rank ended: "finished", "failed" or "stopped"; `reason` is the failure's first line."""
+
+    generation: int
+    state: str
+    elapsed_ms: float
+    reason: str
+
+
+@event
+class RankLost(Event):
+    """A rank died, was stopped or was cut off, as told by the one who noticed."""
+
+    generation: int
+    lost_rank: int
+    worker: str
+    reason: str
+
+
+@event
+class CollectiveStarted(Event):
+    """A rank entered a collective."""
+
+    collective: int
+    """Number of the call, counted from 0 in each launch; the same on all ranks."""
+    operation: str
+    algorithm: str
+    """With the operation a key of `lab.parallel.COLLECTIVES`."""
+    n_bytes: int
+    """Of the whole buffer."""
+    n_chunks: int
+    world_size: int
+
+
+@event
+class CollectiveFinished(Event):
+    """A rank left a collective: its buffer holds the result."""
+
+    collective: int
+    operation: str
+    algorithm: str
+    n_bytes: int
+    n_chunks: int
+    world_size: int
+
+
+@event
+class ChunkMoved(Event):
+    """One hop of a collective: chunks `start` to `stop` (not included) came from `src` to `dst`, added or stored."""
+
+    collective: int
+    step: int
+    """Of the receiver's plan."""
+    src: int
+    dst: int
+    start: int
+    stop: int
+    reduces: bool
+    """True if they were added to those that `dst` had."""
+    n_bytes: int
+
+
+@event
+class ActionStarted(Event):
+    """A rank of a pipeline began to take a micro-batch through a stage, "F" forwards or "B" backwards."""
+
+    kind: str
+    stage: int
+    micro: int
+    paced: bool
+    """True on a paced device, where an action lasts at least its nominal time: no measure of this machine."""
+
+
+@event
+class ActionFinished(Event):
+    """A rank of a pipeline is done with a micro-batch on a stage."""
+
+    kind: str
+    stage: int
+    micro: int
+    paced: bool

@@ -1,0 +1,47 @@
+"""Parallel: plans of collectives and schedules of pipelines as values, checked on paper."""
+
+from lab.parallel import collectives as _collectives  # noqa: F401 -- fills COLLECTIVES
+from lab.parallel.check_plan import PlanReport, check_plan
+from lab.parallel.check_schedule import ScheduleReport, Slot, check_schedule
+from lab.parallel.lockstep import Hop, simulate_arrays
+from lab.parallel.operations import OPERATIONS
+from lab.parallel.plans import COLLECTIVES, Plan, Recv, Send, Step, block, collective, compile_plan, elements, plan_of
+from lab.parallel.schedules import (
+    SCHEDULES,
+    Action,
+    Schedule,
+    Table,
+    format_table,
+    parse_table,
+    schedule,
+    table_of,
+)
+
+__all__ = [
+    "COLLECTIVES",
+    "OPERATIONS",
+    "SCHEDULES",
+    "Action",
+    "Hop",
+    "Plan",
+    "PlanReport",
+    "Recv",
+    "Schedule",
+    "ScheduleReport",
+    "Send",
+    "Slot",
+    "Step",
+    "Table",
+    "block",
+    "check_plan",
+    "check_schedule",
+    "collective",
+    "compile_plan",
+    "elements",
+    "format_table",
+    "parse_table",
+    "plan_of",
+    "schedule",
+    "simulate_arrays",
+    "table_of",
+]
