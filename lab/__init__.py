@@ -6,12 +6,13 @@ The names below are loaded when they are first used (PEP 562), so that `import l
 from __future__ import annotations
 
 import importlib
-import logging
 from typing import Any
+
+from lab import logs
 
 __version__ = "0.1.0"
 
-logging.getLogger("lab").addHandler(logging.NullHandler())
+logs.start()
 
 _ROOMS: dict[str, str] = {
     "lab.autograd": "Tensor anomaly_mode concatenate no_grad stack tensor",
@@ -100,8 +101,10 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     elif name in _OPS:
-        importlib.import_module("lab.autograd")
-        value = importlib.import_module("lab.ops").PRIMITIVES[name].apply
+        op = importlib.import_module("lab.ops").PRIMITIVES[name]
+        describe = importlib.import_module("lab.autograd.describe").describe
+        value = op.apply
+        value.__doc__, value.__module__ = describe(op), "lab"
     else:
         raise AttributeError(f"module 'lab' has no attribute {name!r}")
     globals()[name] = value
@@ -109,4 +112,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_OPS, *_MODULES} - {"Any", "annotations", "importlib", "logging"})
+    own = {name for name in globals() if not name.startswith("_") or name in {"__doc__", "__version__"}}
+    return sorted({*own, *_HOMES, *_OPS, *_MODULES} - {"Any", "annotations", "importlib"})

@@ -6,16 +6,15 @@ Each verb is one function that returns an exit code: 0 well, 1 not well, 2 a wro
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab import __version__, doctor, opener
-from lab.errors import ArgumentError, LabError
+from lab.errors import LabError
 
-LOG_LEVELS: tuple[str, ...] = ("debug", "info", "warning", "error")
+MAX_PORT = 65_535
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +35,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
-        _start_logging(os.environ.get("LAB_LOG", ""))
         return run(arguments)
     except LabError as error:
         print(error, file=sys.stderr)
@@ -63,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("folder", nargs="?", type=Path, metavar="FOLDER",
                       help=f"where your copies are (default: {opener.DEFAULT_FOLDER})")
     verb.add_argument("--no-browser", action="store_true", help="print the address instead of opening a browser")
-    verb.add_argument("--port", type=int, default=8888, help="first port to try; the next free one is taken")
+    verb.add_argument("--port", type=_port, default=8888, help="first port to try; the next free one is taken")
     verb.set_defaults(run=_open)
 
     verb = verbs.add_parser("doctor", help="check this machine, and say what to do where something is wrong",
@@ -77,14 +75,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _start_logging(level: str) -> None:
-    """The library only ever asks for the logger "lab"; the program decides, here, whether anything is shown."""
-    if not level:
-        return
-    if level.lower() not in LOG_LEVELS:
-        raise ArgumentError("LAB_LOG is not a level", given=repr(level), hint=f"one of {', '.join(LOG_LEVELS)}")
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("lab").setLevel(level.upper())
+def _port(text: str) -> int:
+    """A number that a port can have; Jupyter would count on from 0 behind the last one."""
+    if not text.isascii() or not text.isdigit() or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 (any free one) to {MAX_PORT}, not {text!r}")
+    return int(text)
 
 
 def _open(arguments: argparse.Namespace) -> int:

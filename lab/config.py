@@ -75,7 +75,7 @@ def settings(*, kinks: str | None = None, dtype: str | None = None, anomaly: boo
     if kinks is not None and kinks not in KINKS:
         raise ArgumentError("kinks is not a known convention", given=repr(kinks), hint=f"one of {', '.join(KINKS)}")
     if dtype is not None and dtype not in ("float32", "float64"):
-        raise ArgumentError("parameters are float32 or float64", given=repr(dtype))
+        raise ArgumentError("parameters are float32 or float64", given=repr(dtype), hint='dtype="float64"')
     wanted = {"kinks": kinks, "dtype": dtype, "anomaly": anomaly}
     with using(**{name: value for name, value in wanted.items() if value is not None}):
         yield

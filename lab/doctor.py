@@ -25,8 +25,11 @@ from lab import __version__, opener
 MIB = 1 << 20
 
 SETTINGS: dict[str, tuple[str, str]] = {
-    "LAB_LOG": ("", "level of the messages on the terminal: debug, info, warning or error"),
+    "LAB_LOG": ("", "level of the lab's messages on stderr, read at `import lab`: debug, info, warning or error"),
     "LAB_CACHE_DIR": ("", "folder for compiled kernels; empty is XDG_CACHE_HOME, ~/.cache, or the temporary folder"),
+    "LAB_PROGRESS": (
+        "my_progress.json", "file with the answers to the lessons, in the folder of the notebook; empty keeps nothing"
+    ),
     "LAB_CHROMIUM": ("", "path of the browser that the browser tests drive"),
 }
 """Every environment variable the lab reads: its default and what it does."""

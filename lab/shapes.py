@@ -79,9 +79,13 @@ def normal_axes(axis: Axis, ndim: int, *, op: str = "reduction") -> tuple[int, .
         raise ShapeError("an axis must be an integer", given=f"axis {axis!r} of {op}", hint="or a tuple of integers")
     axes = tuple(a + ndim if a < 0 else a for a in given)
     if any(not 0 <= a < ndim for a in axes):
-        raise ShapeError(f"{op} over an axis that the array does not have", given=f"axis {axis} of {ndim} axes")
+        raise ShapeError(
+            f"{op} over an axis that the array does not have",
+            given=f"axis {axis} of {ndim} axes",
+            hint=f"axes are 0 to {ndim - 1}, or -1 from the end" if ndim else "a single number has no axes",
+        )
     if len(set(axes)) != len(axes):
-        raise ShapeError(f"{op} names an axis twice", given=f"axis {axis}")
+        raise ShapeError(f"{op} names an axis twice", given=f"axis {axis}", hint="each axis once; -1 is the last")
     return tuple(sorted(axes))
 
 
@@ -156,6 +160,8 @@ def resolve_reshape(shape: Shape, wanted: Sequence[int]) -> Shape:
             target = tuple(size // known if d == -1 else d for d in target)
     if -1 in target or int(np.prod(target, dtype=np.int64)) != size:
         raise ShapeError(
-            "reshape must keep the number of entries", given=f"{shape} ({size} entries) to {tuple(wanted)}"
+            "reshape must keep the number of entries",
+            given=f"{shape} ({size} entries) to {tuple(wanted)}",
+            hint="the lengths multiply to the number of entries; -1 works one out",
         )
     return target

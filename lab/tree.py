@@ -110,7 +110,11 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
         {'a': 10, 'b': (20,)}
     """
     if len(leaves) != structure.n_leaves:
-        raise ArgumentError("leaves do not fit the container", given=f"{len(leaves)} for {structure.n_leaves}")
+        raise ArgumentError(
+            "leaves do not fit the container",
+            given=f"{len(leaves)} for {structure.n_leaves}",
+            hint="as many leaves as the container had when it was flattened",
+        )
     source = iter(leaves)
     return _build(structure, source)
 
@@ -168,7 +172,11 @@ def spread(prefix: Any, x: Any, is_leaf: Callable[[Any], bool], *, word: str = "
     if above is None or below is None or type(prefix) is not type(x) or len(above[1]) != len(below[1]) or (
         isinstance(x, dict) and above[0] != below[0]
     ):  # fmt: skip
-        raise ArgumentError(f"{word} does not fit the container", given=f"{prefix!r} for {paths(x)}"[:200])
+        raise ArgumentError(
+            f"{word} does not fit the container",
+            given=f"{prefix!r} for {paths(x)}"[:200],
+            hint=f"one {word} for all, or a container that begins like the other",
+        )
     pairs = zip(above[1], below[1], strict=True)
     return [leaf for (_, p), (_, child) in pairs for leaf in spread(p, child, is_leaf, word=word)]
 
@@ -188,6 +196,10 @@ def map_leaves(function: Callable[..., Any], x: Any, *others: Any) -> Any:
     for other in others:
         more, found = flatten(other)
         if found != structure:
-            raise ArgumentError("containers differ in structure", given=f"{paths(x)} and {paths(other)}")
+            raise ArgumentError(
+                "containers differ in structure",
+                given=f"{paths(x)} and {paths(other)}",
+                hint="the same keys, lengths and kinds of containers",
+            )
         columns.append(more)
     return unflatten(structure, [function(*row) for row in zip(*columns, strict=True)])

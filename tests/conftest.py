@@ -32,7 +32,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave soak tests out, rather than skip them, unless a soak was asked for."""
+    """Leave soak tests out, rather than skip them, unless a soak was asked for; browser tests come last."""
+    # playwright leaves an event loop running in the main thread, in which asyncio.run refuses to start another.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     if config.getoption("--soak"):
         return
     soak = [item for item in items if item.get_closest_marker("soak")]

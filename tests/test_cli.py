@@ -1,6 +1,7 @@
 """The command line as a user meets it: real processes, exit codes, plain terminals."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,10 +74,34 @@ def test_an_error_of_the_lab_is_its_three_lines_and_1(monkeypatch, capsys):
     assert capsys.readouterr().err == "the cache cannot be written\ngiven: /nowhere\nhint:  set HOME\n"
 
 
-def test_an_unknown_log_level_is_refused():
-    done = run("warm", LAB_LOG="loud")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "LAB_LOG is not a level\ngiven: 'loud'\nhint:  one of debug, info, warning, error\n"
+def test_an_unknown_log_level_is_named_and_no_reason_to_stop():
+    done = run("--version", LAB_LOG="loud")
+    assert (done.returncode, done.stdout) == (0, f"autodiff-lab {cli.__version__}\n")
+    assert done.stderr == "WARNING lab: LAB_LOG=loud is not a level: it can be debug, info, warning, error\n"
+
+
+@pytest.mark.parametrize(("level", "shown"), [("debug", "DEBUG lab.x: hello\n"), ("WARNING", ""), ("", ""), (None, "")])
+def test_the_log_is_shown_from_the_level_that_was_set_wherever_the_lab_is_imported(level, shown):
+    code = "import lab, logging; logging.getLogger('lab.x').debug('hello')"
+    environment = os.environ | {"LAB_LOG": level or ""}
+    if level is None:
+        del environment["LAB_LOG"]
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True,
+                          check=False)
+    assert (done.returncode, done.stderr) == (0, shown)
+
+
+def test_every_variable_that_the_lab_reads_is_a_setting():
+    sources = [path.read_text("utf-8") for room in ("lab", "widgets") for path in (ROOT / room).rglob("*.py")]
+    read = {name for source in sources for name in re.findall(r"""environ(?:\.get\(|\[)["'](LAB_\w+)""", source)}
+    assert read == set(doctor.SETTINGS)
+
+
+@pytest.mark.parametrize("port", ["99999", "-1", "65536", "8e3", ""])
+def test_a_port_that_there_is_not_is_refused(port):
+    done = run("open", "--port", port)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"a port is a number from 0 (any free one) to 65535, not {port!r}" in done.stderr
 
 
 def test_ctrl_c_is_130_without_a_traceback(monkeypatch, capsys):

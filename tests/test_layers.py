@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 # A room may import rooms of the lines above it, and of its own line those to its left.
 LAYERS = """
-    errors files events config shapes tree
+    errors checks files logs events config shapes tree
     kernels
     ops
     autograd
@@ -84,6 +84,29 @@ def offences(path: Path, imported: set[str]) -> list[str]:
 @pytest.mark.parametrize("path", FILES, ids=str)
 def test_imports_point_down(path):
     assert offences(path, imported_by(path)) == []
+
+
+FLOORS_OF_WIDGETS = (
+    {"pictures", "layout"},  # values in, coordinates and text out
+    {"live"},  # the browser
+    {"fold", "transport", "explosion"},
+    {"view"},
+    {"views"},
+    {"export"},
+)
+"""From the ground up; what is not named stands on top. A view reaches for the player only when asked to export."""
+
+
+def floor_of(module: str) -> int:
+    place = module.split(".")[1] if "." in module else ""
+    return next((i for i, floor in enumerate(FLOORS_OF_WIDGETS) if place in floor), len(FLOORS_OF_WIDGETS))
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parts[0] == "widgets" and len(p.parts) > 2], ids=str)
+def test_the_rooms_of_widgets_import_downwards(path):
+    own = floor_of(".".join(path.with_suffix("").parts))
+    ours = {module for module in imported_by(path) if module.startswith("widgets.")}
+    assert sorted(module for module in ours if floor_of(module) > own) == []
 
 
 def test_an_upward_import_is_an_offence():

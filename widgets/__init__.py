@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from widgets.board import dashboard as dashboard
     from widgets.cards import Lesson as Lesson
     from widgets.cards import Lines as Lines
-    from widgets.chart import Chart as Chart
     from widgets.controls import RunControls as RunControls
+    from widgets.pictures.chart import Chart as Chart
+    from widgets.pictures.scene import Edge as Edge
+    from widgets.pictures.scene import Node as Node
+    from widgets.pictures.scene import Scene as Scene
+    from widgets.pictures.scene import Token as Token
     from widgets.player import Player as Player
     from widgets.plots import tangent as tangent
-    from widgets.scene import Edge as Edge
-    from widgets.scene import Node as Node
-    from widgets.scene import Scene as Scene
-    from widgets.scene import Token as Token
     from widgets.view import View as View
     from widgets.views.gradient import GradientView as GradientView
     from widgets.views.graph import GraphView as GraphView
@@ -27,7 +27,8 @@ _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
     "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots",
-    "View": "view", "Scene": "scene", "Node": "scene", "Edge": "scene", "Token": "scene", "Chart": "chart",
+    "View": "view", "Scene": "pictures.scene", "Node": "pictures.scene", "Edge": "pictures.scene",
+    "Token": "pictures.scene", "Chart": "pictures.chart",
 }  # fmt: skip
 """Where each public name lives."""
 
@@ -41,4 +42,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted(_HOME)

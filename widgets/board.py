@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from widgets.controls import RunControls
-from widgets.showing import close, display_twice
+from widgets.live.showing import close, display_twice
 from widgets.views.gradient import GradientView
 from widgets.views.loss import LossView
 
@@ -29,7 +29,7 @@ class Dashboard:
             charts = [self.loss.widget, self.gradients.widget]
             for chart in charts:  # side by side where there is room: what a slider does to either is seen at once
                 chart.layout.flex, chart.layout.min_width = "1 1 460px", "0"
-            row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="flex-end", width="100%")
+            row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="flex-start", width="100%")
             self._widget = ipw.VBox([self.controls.widget, ipw.Box(charts, layout=row)])
         return self._widget
 

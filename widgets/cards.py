@@ -17,12 +17,12 @@ from lab.teach import Lesson as PureLesson
 from lab.teach import Prediction, Progress
 from lab.teach.lesson import find
 from lab.teach.predict import Value
-from widgets.chart import Chart
 from widgets.controls import free_of_blocked_cell
-from widgets.host import ChartHost
+from widgets.live.host import ChartHost
+from widgets.live.spoken import Spoken
+from widgets.pictures.chart import Chart
+from widgets.pictures.twin import svg_of
 from widgets.plots import gap, lines
-from widgets.spoken import Spoken
-from widgets.twin import svg_of
 
 TICK, CROSS, DOTS, GAP = "\u2713", "\u2717", "\u2026", "\u2194"
 
@@ -105,7 +105,7 @@ class Card(ipw.VBox):
     @property
     def text(self) -> str:
         """The card in words."""
-        raise ArgumentError("a card says itself what it shows", given=type(self).__name__)
+        raise ArgumentError("a card says itself what it shows", given=type(self).__name__, hint="define text")
 
     def twin(self) -> str:
         """The card as HTML that needs no kernel."""

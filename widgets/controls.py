@@ -14,8 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from lab.errors import LabError
-from widgets.showing import close
+from lab.errors import LabError, ViewError
+from widgets.explosion import exploded
+from widgets.live.showing import close
+from widgets.pictures.theme import short
+from widgets.view import wording_of
 
 log = logging.getLogger("widgets.controls")
 
@@ -50,9 +53,17 @@ class RunControls:
     Args:
         run: what `lab.fit` returned.
         hyperparameters: which of `run.hyperparameters` get a slider.
+
+    Raises:
+        ViewError: `run` is no training run.
     """
 
     def __init__(self, run: Any, *, hyperparameters: Sequence[str] = ("learning_rate",)) -> None:
+        if not all(hasattr(run, name) for name in ("recording", "hyperparameters", "pause")):
+            raise ViewError(
+                "controls and dashboards are of a training run", given=wording_of(run),
+                hint="run = lab.fit(model, train); dashboard(run)",
+            )  # fmt: skip
         self.run, self.hyperparameters = run, tuple(hyperparameters)
         self._widget: Any = None
         self._parts: dict[str, Any] = {}
@@ -73,8 +84,8 @@ class RunControls:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
-        from widgets.buttons import button
-        from widgets.spoken import Spoken
+        from widgets.live.buttons import button
+        from widgets.live.spoken import Spoken
 
         def made(name: str, icon: str, tooltip: str, action: Callable[[], object], style: str = "") -> Any:
             self._parts[name] = button(name, icon, tooltip, lambda: self._ask(action), style=style)
@@ -126,9 +137,9 @@ class RunControls:
 
     def _ask(self, action: Callable[[], object]) -> None:
         """Do what a click asks; what the run refuses is shown, never raised into the page."""
+        self._message = ""  # before: what the action starts may have something to say
         try:
             action()
-            self._message = ""
         except LabError as why:
             self._message = str(why)
         self.refresh()
@@ -147,6 +158,11 @@ class RunControls:
 
         def work() -> None:
             self._ask(self.run.rewind)
+            if not self._message:
+                rate = self.run.hyperparameters.get("learning_rate")
+                known = "" if rate is None else f" The learning rate is still {short(rate)}: lower it, then go on."
+                self._message = f"Back at step {self.run.progress[0]:,}, where the state was sound.{known}"
+                self.refresh()
 
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="lab-rewind", daemon=True).start()
 
@@ -158,13 +174,13 @@ class RunControls:
     # --- what is shown ---
 
     def _watch(self) -> None:
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         pacer.every(self._tick)
 
     def _tick(self) -> None:
-        from widgets import pacer
+        from widgets.live import pacer
 
         ended = self.run.state in ENDED  # asked before: the last state is shown after it
         self.refresh()
@@ -176,7 +192,7 @@ class RunControls:
         """State and progress in words, with the reason of a failure."""
         step, n_steps = self.run.progress
         of = f" of {n_steps:,}" if n_steps else ""
-        reason = getattr(self.run, "reason", "")
+        reason = self._trouble()
         return f"{WORDS.get(self.run.state, self.run.state)}, step {step:,}{of}{f': {reason}' if reason else ''}"
 
     def refresh(self) -> None:
@@ -199,7 +215,7 @@ class RunControls:
                  disabled=ended or state == "stopping")  # fmt: skip
             _put(parts["Step"], disabled=ended or state == "stopping")
             _put(parts["Stop"], disabled=ended)
-            reason = getattr(self.run, "reason", "")
+            reason = self._trouble()
             _put(parts["Back to sound state"].layout, display="" if reason and hasattr(self.run, "rewind") else "none")
             _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
@@ -209,13 +225,21 @@ class RunControls:
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
 
+    def _trouble(self) -> str:
+        """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
+        reason, trouble = getattr(self.run, "reason", ""), getattr(self.run, "trouble", None)
+        if reason:
+            where = getattr(trouble, "given", "")
+            return f"{reason}{f': {where}' if where else ''}"
+        return exploded(self.run.recording, self.run.progress[0])
+
     def _spoken(self, state: str, reason: str) -> str:
         """State changes are spoken, not each step."""
         return f"{WORDS.get(state, state)}{f': {reason}' if reason else ''}"
 
     def dispose(self) -> None:
         """Take the controls out of the page and the kernel; the run goes on."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         with self._lock:

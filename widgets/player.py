@@ -7,26 +7,24 @@ to its end.
 from __future__ import annotations
 
 import contextvars
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lab.errors import ViewError
-from lab.files import replacing
 from widgets.fold import Positions, merged
-from widgets.showing import close, display_twice
+from widgets.live.showing import close, display_twice
 from widgets.transport import Transport, pace
-from widgets.view import View
+from widgets.view import View, recording_of
 
 if TYPE_CHECKING:
-    from widgets.page import Frame
+    from widgets.export.page import Frame
 
 SPEEDS: tuple[tuple[str, float], ...] = (("slow", 0.5), ("normal", 1.0), ("fast", 2.0), ("very fast", 5.0))
-MAX_FRAMES = 300
-"""An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
+FIRST_MOVE_S = 0.2
+"""A click on Play is answered at once."""
 
 
 class Player:
@@ -61,7 +59,7 @@ class Player:
             )
         self._length = len(self.recording)
         self.transport = Transport(self._stops())
-        self.transport.speed = speed
+        self.transport.speed = checked_speed(speed)
         if self.recording.live:
             self.transport.to_end()
         self._lock = threading.RLock()
@@ -77,13 +75,15 @@ class Player:
     def play(self) -> None:
         """Move from stop to stop until the end, or until `pause`."""
         with self._lock:
+            starts_over = self.transport.index == len(self.transport.stops) - 1
+            first = None if starts_over else FIRST_MOVE_S  # the first stop, shown only now, is to be looked at
             self.transport.play()
             if self._halt is None:
                 self._halt = threading.Event()
                 self._idle.clear()
                 context = contextvars.copy_context()  # so that what is printed lands in the cell that plays
                 threading.Thread(
-                    target=context.run, args=(self._run, self._halt), name="lab-player", daemon=True
+                    target=context.run, args=(self._run, self._halt, first), name="lab-player", daemon=True
                 ).start()
         self._show()
 
@@ -123,10 +123,11 @@ class Player:
         """Block until nothing plays, at most `timeout` seconds; True if nothing does."""
         return self._idle.wait(timeout)
 
-    def _run(self, halt: threading.Event) -> None:
+    def _run(self, halt: threading.Event, first: float | None) -> None:
         """The thread that moves while playing."""
         try:
-            while not halt.wait(pace(len(self.transport.stops), self.transport.speed).seconds):
+            while not halt.wait(first or pace(len(self.transport.stops), self.transport.speed).seconds):
+                first = None
                 with self._lock:
                     self.transport.tick()
                 self._show()
@@ -145,6 +146,17 @@ class Player:
         if n != self._length:
             self._length = n
             self.transport.grown(self._stops())
+
+    @property
+    def speed(self) -> float:
+        """How fast `play` moves: 1.0 is one stop a second."""
+        return self.transport.speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        self.transport.speed = checked_speed(speed)
+        if "Speed" in self._controls and self.transport.speed in dict(SPEEDS).values():
+            self._controls["Speed"].value = self.transport.speed
 
     # --- what is seen ---
 
@@ -166,9 +178,9 @@ class Player:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
-        from widgets import pacer
-        from widgets.buttons import button
-        from widgets.spoken import Spoken
+        from widgets.live import pacer
+        from widgets.live.buttons import button
+        from widgets.live.spoken import Spoken
 
         def made(name: str, icon: str, tooltip: str, action: Any, style: str = "") -> Any:
             self._controls[name] = button(name, icon, tooltip, action, style=style)
@@ -241,7 +253,7 @@ class Player:
     def _tick(self) -> None:
         """While live: more stops, and the newest picture if that is what the reader looks at."""
         from lab.events import bus
-        from widgets import pacer
+        from widgets.live import pacer
 
         live = self.recording.live
         if live:
@@ -255,7 +267,7 @@ class Player:
 
     def dispose(self) -> None:
         """Stop playing and take everything out of the page and the kernel."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         with self._lock:
@@ -270,35 +282,27 @@ class Player:
         if widget is not None:
             close(widget)
 
-    def frames(self) -> list[Frame]:
-        """Stops as frames of a stand-alone page, at most MAX_FRAMES, evenly chosen."""
-        from widgets.page import Frame
+    def frames(self, most: int = 300) -> list[Frame]:
+        """Stops as frames of a stand-alone page: at most `most`, the first, the last, and evenly between.
 
-        stops = self.transport.stops
-        chosen = np.linspace(0, len(stops) - 1, min(len(stops), MAX_FRAMES)).astype(int).tolist()
-        return [
-            Frame(
-                f"{k + 1} of {len(stops)}",
-                tuple(v.picture_at(int(stops[k])) for v in self.views),
-                "\n".join(v.text_at(int(stops[k])) for v in self.views),
-            )
-            for k in chosen
-        ]
+        There are fewer where each of them is large, so that the file is written in seconds and stays small.
+        """
+        from widgets.export.film import frames_of
+
+        return frames_of(self.views, self.transport.stops, most)
 
     def export(self, path: str | Path) -> Path:
         """Write these views to a file that needs neither kernel nor network.
 
-        A name that ends in .svg gives a picture that moves by itself (of the first view), any other a page that plays.
-        """
-        from widgets.moving import moving_svg
-        from widgets.page import write_page
+        A name that ends in .svg gives a picture that moves by itself (of the first view), .html a page that plays.
+        What is too long for a file is left out evenly, and the file says so.
 
-        if Path(path).suffix == ".svg":
-            with replacing(path) as file:
-                file.write(moving_svg(self.frames()).encode())
-        else:
-            write_page(Path(path), self.frames(), ", ".join(v.title for v in self.views))
-        return Path(path)
+        Raises:
+            ViewError: another ending, or a folder that is not there.
+        """
+        from widgets.export.film import written
+
+        return written(path, self.views, self.transport.stops)
 
     def __repr__(self) -> str:
         t = self.transport
@@ -307,6 +311,13 @@ class Player:
     def _ipython_display_(self) -> None:
         svg = "".join(v.svg() for v in self.views)
         display_twice(self.widget, self.views[0].host, svg, self._safe_text())
+
+
+def checked_speed(speed: Any) -> float:
+    """The speed, if one can play at it."""
+    if isinstance(speed, (int, float)) and 0 < speed < math.inf:
+        return float(speed)
+    raise ViewError("the speed of a player is a positive number", given=repr(speed), hint="1.0 is one stop a second")
 
 
 def views_of(sources: Sequence[Any]) -> list[View[Any]]:
@@ -319,7 +330,7 @@ def views_of(sources: Sequence[Any]) -> list[View[Any]]:
     for source in sources:
         if isinstance(source, View):
             made.append(source)
-        elif hasattr(source, "pause") or len(source.positions(StepFinished)):
+        elif hasattr(source, "pause") or len(recording_of(source, "Player").positions(StepFinished)):
             made.append(LossView(source))
         else:
             made.append(GraphView(source))

@@ -10,8 +10,8 @@ import numpy as np
 
 from lab.teach import Prediction
 from lab.teach.predict import shown
-from widgets import theme
-from widgets.chart import Chart
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from lab.errors import ViewError
 from lab.events import Event, bus
-from widgets.chart import Chart
 from widgets.fold import Events, Fold, Positions, Stretch, merged
-from widgets.scene import Scene
-from widgets.showing import close, display_twice, failure
+from widgets.live.showing import close, display_twice, failure
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Scene
 
 log = logging.getLogger("widgets.view")
 
@@ -33,9 +33,12 @@ class View(ABC, Generic[S]):
     Args:
         source: a Recording, or anything with one in `.recording` (a Run).
 
+    Raises:
+        ViewError: a source without a recording.
+
     Example:
         >>> from lab.events import StepFinished
-        >>> from widgets.scene import Node
+        >>> from widgets.pictures.scene import Node
         >>> class Steps(View[int]):
         ...     listens = (StepFinished,)
         ...     def start(self): return 0
@@ -51,7 +54,7 @@ class View(ABC, Generic[S]):
     title: ClassVar[str] = "View"
 
     def __init__(self, source: Any) -> None:
-        self.recording: Events = getattr(source, "recording", source)
+        self.recording = recording_of(source, type(self).__name__)
         self.position = 0
         self._fold: Fold[S] | None = None
         self._lock = threading.RLock()
@@ -125,7 +128,7 @@ class View(ABC, Generic[S]):
     def host(self) -> Any:
         """The widget that draws the picture (without what `build` puts around it)."""
         if self._host is None:
-            from widgets.host import ChartHost, SceneHost
+            from widgets.live.host import ChartHost, SceneHost
 
             self.position = len(self.recording)
             picture, text = self._drawn(self.position)
@@ -166,7 +169,7 @@ class View(ABC, Generic[S]):
 
     def follow(self) -> None:
         """Show the newest state, and go on doing so while the recording is live."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         self._following = True
         self._catch_up()
@@ -176,7 +179,7 @@ class View(ABC, Generic[S]):
 
     def dispose(self) -> None:
         """Stop following and take the picture out of the page and the kernel."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         pacer.forget(self._tick)
         with self._lock:
@@ -186,7 +189,7 @@ class View(ABC, Generic[S]):
 
     def _tick(self) -> None:
         """About 15 times a second while live: fold what is new, draw it."""
-        from widgets import pacer
+        from widgets.live import pacer
 
         live = self.recording.live  # asked before: what came before the end is drawn after it
         if live:
@@ -213,7 +216,7 @@ class View(ABC, Generic[S]):
 
     def svg(self) -> str:
         """The picture of the end of the recording as SVG."""
-        from widgets.twin import svg_of
+        from widgets.pictures.twin import svg_of
 
         return svg_of(self._drawn(len(self.recording))[0])
 
@@ -229,3 +232,30 @@ class View(ABC, Generic[S]):
     def _ipython_display_(self) -> None:
         """Two outputs: a still twin for readers without a kernel, hidden by the live widget that comes second."""
         display_twice(self.widget, self.host, self.svg(), self._drawn(self.position)[1])
+
+
+def recording_of(source: Any, who: str) -> Events:
+    """The recording that a source is or has.
+
+    Raises:
+        ViewError: it is none and has none; `who` wanted it.
+    """
+    recording: Events = getattr(source, "recording", source)
+    if not all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__")):
+        raise ViewError(
+            f"{who} shows a recording or a training run",
+            given=wording_of(source),
+            hint=f"with lab.record() as rec: ...; then {who}(rec), or {who}(run) for what lab.fit returned",
+        )
+    return recording
+
+
+def wording_of(thing: Any) -> str:
+    """What was given, on one short line.
+
+    Example:
+        >>> wording_of(3), wording_of(None)
+        ('3 (int)', 'None')
+    """
+    text = " ".join(repr(thing).split())
+    return "None" if thing is None else f"{text[:60]}{'…' * (len(text) > 60)} ({type(thing).__name__})"

@@ -124,6 +124,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
     }
     save_both, save_x, save_y = save[True, True], save[True, False], save[False, True]
     tracked = bool(both)
+    number = weak if elementwise else _as_it_is
     op.pull = binary_pull(op)
 
     def apply(x: Any, y: Any, /) -> Any:  # noqa: C901 - likewise
@@ -133,7 +134,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
             if kind_y is Tensor:
                 b, parent_b = y.value, y.node
             elif kind_y is float or kind_y is int:
-                b, parent_b = weak(y, a), None
+                b, parent_b = number(y, a), None
             elif kind_y is _ndarray:
                 b, parent_b = y if y.dtype.kind in "fiub" else operand(op, y), None
             else:
@@ -141,7 +142,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
         elif kind_y is Tensor:
             b, parent_b = y.value, y.node
             if kind_x is float or kind_x is int:
-                a, parent_a = weak(x, b), None
+                a, parent_a = number(x, b), None
             elif kind_x is _ndarray:
                 a, parent_a = x if x.dtype.kind in "fiub" else operand(op, x), None
             else:
@@ -199,7 +200,11 @@ def _general(op: Op) -> Apply:
     def apply(*args: Any, **given: Any) -> Any:
         n = len(args) if op.variadic else len(op.arguments)
         if len(args) < n:
-            raise ArgumentError(f"{op.name} needs {', '.join(op.arguments)}", given=f"{len(args)} operands")
+            raise ArgumentError(
+                f"{op.name} needs {', '.join(op.arguments)}",
+                given=f"{len(args)} operands",
+                hint=f"{op.name}({', '.join(op.arguments)})",
+            )
         params = op.parameters(args[n:], given) if len(args) > n or given or op.fixed else op.defaults
         args = args[:n]
         for a in args:
@@ -229,6 +234,11 @@ def weak(number: float, other: Any) -> Any:
             return _asarray(number, dtype)
         except OverflowError:  # a comparison takes it as it is; anything else will say why not
             return number
+    return _asarray(number)
+
+
+def _as_it_is(number: float, _other: Any) -> Any:
+    """A Python number beside an array that it shares no dtype with: a label beside logits."""
     return _asarray(number)
 
 

@@ -6,6 +6,7 @@ has run; it frees what it has read, unless told to retain it.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from itertools import repeat
@@ -81,7 +82,8 @@ class Walk:
                         raise GradientError(
                             "an array that backward needs was changed in place after the forward",
                             given=f"{name} of {node.op.name}{' at ' + node.where if node.where else ''}",
-                            hint="make a copy before changing it, or change it after backward",
+                            hint="make a copy before changing it, or change it after backward; "
+                            "where a run trains this model, run.pause() first",
                         )
 
 
@@ -342,10 +344,14 @@ def _returned(given: Any, ct: Any) -> Any:
     return wrap(value.astype(ct.dtype)) if isinstance(ct, Tensor) else value.astype(ct.dtype, copy=False)
 
 
+_STORING = threading.Lock()
+"""Held while gradients are compared and set, never while anything is computed or told: so it cannot be waited for."""
+
+
 def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
     """Add the cotangents to `.grad` of the leaves; no two arrays in the user's hands (`taken`: ids) share memory."""
     leaves = sorted((leaf for leaf in walk.leaves.values() if leaf.id in grads), key=lambda x: -x.id)
-    own, totals = [], []
+    own = []
     for leaf in leaves:
         g = grads[leaf.id]
         array = g.value if isinstance(g, Tensor) else np.asarray(g)
@@ -353,16 +359,19 @@ def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
             array = array.copy()
         taken.add(id(array))
         own.append(wrap(array, g.node) if isinstance(g, Tensor) else array)
-        before = leaf.grad
-        totals.append(own[-1] if before is None else _total(before, own[-1]))
-    accumulated = [leaf.grad is not None for leaf in leaves]
-    # One call into C, in which no interrupt can come between two leaves.
-    deque(map(setattr, leaves, repeat("grad"), totals), maxlen=0)
+    while True:  # once more whenever another thread stored into one of the leaves meanwhile
+        before = [leaf.grad for leaf in leaves]
+        totals = [g if b is None else _total(b, g) for b, g in zip(before, own, strict=True)]
+        with _STORING:
+            if all(leaf.grad is b for leaf, b in zip(leaves, before, strict=True)):
+                # One call into C, in which no interrupt can come between two leaves.
+                deque(map(setattr, leaves, repeat("grad"), totals), maxlen=0)
+                break
     if bus.operations:
-        for leaf, g, added in zip(leaves, own, accumulated, strict=True):
+        for leaf, g, b in zip(leaves, own, before, strict=True):
             if bus.detail:
                 emit_value(leaf.id, "gradient", g)
-            bus.emit_row(GradientStored, leaf.id, added)
+            bus.emit_row(GradientStored, leaf.id, b is not None)
 
 
 def _total(before: Any, g: Any) -> Any:

@@ -18,6 +18,7 @@ class Forward(Interpreter):
     """One `jvp`: `Tracer.extra` is the tangent, a value of the level below."""
 
     word: ClassVar[str] = "jvp"
+    differentiates: ClassVar[bool] = True
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mine = [isinstance(a, Tracer) and a.interp is self for a in args]
@@ -47,7 +48,9 @@ def tangent_of(op: Op, primals: tuple[Any, ...], tangents: tuple[Any, ...], out:
     elif op.linear == "each":
         terms = [op(*(tangents[i] if j == i else p for j, p in enumerate(primals)), **params) for i in live]
     else:
-        raise UnsupportedError(f"{op.name} has no forward-mode rule", hint="use grad or vjp, or enter one with @op.jvp")
+        raise UnsupportedError(
+            f"{op.name} has no forward-mode rule", given=repr(op), hint="use grad or vjp, or enter one with @op.jvp"
+        )
     total = terms[0]
     for term in terms[1:]:
         total = total + term

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab.autograd.plain import apply_plain, operand
-from lab.autograd.tensor import Tensor
-from lab.errors import TracerLeakError
+from lab.autograd.tensor import Tensor, _concrete, entry
+from lab.config import STATE
+from lab.errors import TracerLeakError, UnsupportedError
 from lab.ops.primitive import Op
 
 _levels = count(1)  # one counter for all threads: drawing from it is atomic
@@ -32,9 +33,11 @@ class Interpreter:
     Attributes:
         level: position in the nesting, from a global counter: younger transforms are above older ones.
         alive: False once the transform ended; its tracers then refuse to be used.
+        differentiates: a number read out of its tracers would be a constant where a derivative is wanted.
     """
 
     word: ClassVar[str] = "transform"
+    differentiates: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.level = next(_levels)
@@ -47,6 +50,23 @@ class Interpreter:
     def concrete(self, tracer: Tracer) -> Any:
         """The value one layer below, for code that needs numbers; raises where they are not known."""
         return tracer.value
+
+    def read(self, tracer: Tracer, word: str) -> None:
+        """Refuse to hand the value to code outside the lab, through which no gradient comes back.
+
+        Not where nothing would be lost: after the end, under `no_grad`, or where the value is not known anyway.
+
+        Raises:
+            UnsupportedError: so it is.
+        """
+        if not (self.differentiates and self.alive and STATE.get().frozen < self.level):
+            return
+        _concrete(tracer)  # one that is traced or mapped below says so
+        raise UnsupportedError(
+            f"{word} would lose the gradient of a value inside {self.word}",
+            given=repr(tracer),
+            hint="use the lab's functions (lab.sin for math.sin), or x.detach() if you mean it",
+        )
 
     def is_weak(self, tracer: Tracer) -> bool:
         """Whether it stands for a Python number, whose dtype gives way."""
@@ -86,6 +106,18 @@ class Tracer(Tensor):
     def weak(self) -> bool:
         """Whether it stands for a Python number, whose dtype gives way."""
         return self.interp.is_weak(self)
+
+    def numpy(self) -> Any:
+        self.interp.read(self, ".numpy()")
+        return super().numpy()
+
+    def item(self) -> Any:
+        self.interp.read(self, ".item()")
+        return super().item()
+
+    def __float__(self) -> float:
+        self.interp.read(self, "float()")
+        return float(entry(self))
 
     def __repr__(self) -> str:
         return f"<value inside {self.interp.word}: {self.dtype} {self.shape}>"

@@ -24,7 +24,7 @@ def concatenate(tensors: Any, axis: int = 0) -> Any:
     """
     parts = _sequence(tensors, "concatenate")
     if not parts:
-        raise ShapeError("concatenate needs at least one tensor", given="an empty list")
+        raise ShapeError("concatenate needs at least one tensor", given="an empty list", hint="lab.concatenate([a, b])")
     return ops.concatenate.apply(*parts, axis=axis)
 
 
@@ -39,7 +39,11 @@ def stack(tensors: Any, axis: int = 0) -> Any:
     parts = _sequence(tensors, "stack")
     shapes = {np.shape(p) for p in parts}
     if len(shapes) != 1:
-        raise ShapeError("stack needs tensors of one shape", given=str(sorted(shapes)) if shapes else "an empty list")
+        raise ShapeError(
+            "stack needs tensors of one shape",
+            given=str(sorted(shapes)) if shapes else "an empty list",
+            hint="lab.concatenate joins along an axis; reshape brings them to one shape",
+        )
     return ops.concatenate.apply(*(ops.expand_dims.apply(p, axis=axis) for p in parts), axis=axis)
 
 

@@ -31,6 +31,8 @@ _OURS = (str(Path(__file__).resolve().parents[1]) + os.sep, "<formula ")
 LARGEST_COPY = 4096
 """Arrays of more entries are described by statistics, never copied."""
 
+LONGEST = 40
+"""Characters of one parameter of an operation."""
 FEW = 32
 _NOTHING = (float("nan"),) * 4
 
@@ -94,7 +96,8 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
     else:
         words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
         where = STATE.get().module, frame.f_code.co_filename, frame.f_lineno
-        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, words, *where)
+        extra = words, *where, params_text(op, node.params)
+        bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, *extra)
     if bus.detail:
         emit_value(node.id, "value", out)
 
@@ -190,6 +193,33 @@ def _constant(a: Any) -> str:
     if array.ndim == 0:
         return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())
     return f"{array.shape} {array.dtype}".replace(",)", ")")
+
+
+def params_text(op: Op, params: dict[str, Any]) -> str:
+    """The parameters of an operation as a picture shows them: those that are not the defaults, an index in brackets.
+
+    Example:
+        >>> from lab.ops import PRIMITIVES
+        >>> params_text(PRIMITIVES["sum"], {"axis": 0, "keepdims": False})
+        'axis=0'
+        >>> params_text(PRIMITIVES["getitem"], {"index": (slice(1, None), ..., None, np.array([0, 2]))})
+        '[1:, ..., None, int64 (2)]'
+    """
+    if op.name == "getitem":
+        index = params["index"]
+        return f"[{', '.join(map(_param, index)) if isinstance(index, tuple) else _param(index)}]"
+    changed = {n: v for n, v in params.items() if n in op.defaults and v is not op.defaults[n]}
+    return ", ".join(f"{n}={_param(v)}" for n, v in changed.items() if str(v) != str(op.defaults[n]))
+
+
+def _param(value: Any) -> str:
+    if isinstance(value, slice):
+        parts = ["" if p is None else str(p) for p in (value.start, value.stop, value.step)]
+        return ":".join(parts if parts[2] else parts[:2])
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}".replace(",)", ")") if value.ndim else str(value)
+    text = "..." if value is ... else str(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
 def parent_ids(parents: tuple[AnyNode | None, ...]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from lab import ops
 from lab.autograd.apply import install
 from lab.autograd.attach import attach, kinds
-from lab.autograd.tensor import Tensor, _concrete
+from lab.autograd.tensor import Tensor, _concrete, entry
 from lab.errors import ConcretizationError, ShapeError, UnsupportedError
 from lab.ops.primitive import Op
 
@@ -144,7 +144,7 @@ def _known(index: Tensor) -> Any:
 
 def _len(self: Tensor) -> int:
     if not self.ndim:
-        raise ShapeError("a tensor without axes has no length", hint="use .item()")
+        raise ShapeError("a tensor without axes has no length", given=repr(self), hint="use .item()")
     return self.shape[0]
 
 
@@ -154,13 +154,13 @@ def _iter(self: Tensor) -> Iterator[Any]:
 
 
 def _scalar(kind: Callable[[Any], Any]) -> Callable[[Tensor], Any]:
-    return lambda self: kind(self.item())
+    return lambda self: kind(entry(self))
 
 
 def _index(self: Tensor) -> int:
     if self.dtype.kind not in "iu" or self.ndim:
         raise UnsupportedError("an index is a single integer", given=repr(self), hint="use int(t) or t.astype(int)")
-    return int(self.item())
+    return int(entry(self))
 
 
 def _bool(self: Tensor) -> bool:
@@ -168,9 +168,21 @@ def _bool(self: Tensor) -> bool:
         raise ShapeError(
             "the truth of a tensor of several entries is ambiguous", given=f"shape {self.shape}", hint="reduce it first"
         )
-    return bool(self.item())
+    return bool(entry(self))
 
 
+def _refused(problem: str, hint: str) -> Callable[..., Any]:
+    def method(self: Tensor, *others: Any) -> Any:
+        raise UnsupportedError(problem, given=kinds((self, *others)), hint=hint)
+
+    return method
+
+
+_WHOLE = _refused("// of tensors is not among the operations", "lab.floor(x / y), whose slope is 0")
+_REST = _refused("% of tensors is not among the operations", "x - y * lab.floor(x / y)")
+_BOTH = _refused("divmod of tensors is not among the operations", "q = lab.floor(x / y), then x - y * q")
+attach(__floordiv__=_WHOLE, __rfloordiv__=_WHOLE, __mod__=_REST, __rmod__=_REST, __divmod__=_BOTH, __rdivmod__=_BOTH)
+attach(__round__=_refused("a tensor is not rounded", "round(x.item(), 2) for one number, f'{x:.2f}' to print it"))
 attach(reshape=_reshape, transpose=_transpose, astype=_astype, T=property(ops.transpose.apply))
 attach(__getitem__=_getitem, __len__=_len, __iter__=_iter)
 attach(__float__=_scalar(float), __int__=_scalar(int), __bool__=_bool, __index__=_index)

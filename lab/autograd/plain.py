@@ -59,7 +59,9 @@ def operand(op: Op, x: Any) -> Any:
                 f"{op.name} does not know masked arrays", given=type(x).__name__, hint="x.filled(0.0), and lab.where"
             )
         if x.dtype.kind not in "fiub":
-            raise UnsupportedError(f"{op.name} takes numbers only", given=f"an array of {x.dtype}")
+            raise UnsupportedError(
+                f"{op.name} takes numbers only", given=f"an array of {x.dtype}", hint="convert first: x.astype(float)"
+            )
         return np.asarray(x)
     if isinstance(x, np.generic):  # before float: np.float64 is one, but not weak
         return operand(op, np.asarray(x))
@@ -76,7 +78,9 @@ def operand(op: Op, x: Any) -> Any:
             return operand(op, np.asarray(x))
         except (ValueError, TypeError):
             raise UnsupportedError(
-                f"{op.name} needs numbers in a rectangular arrangement", given=repr(x)[:60]
+                f"{op.name} needs numbers in a rectangular arrangement",
+                given=repr(x)[:60],
+                hint="rows of one length, without text or None",
             ) from None
     raise UnsupportedError(
         f"{op.name} cannot take this argument",

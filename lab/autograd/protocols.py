@@ -42,7 +42,7 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         raise UnsupportedError(
             f"np.{word} does not work on a tensor",
             given=kinds(inputs),
-            hint=f"lab has {_near(ufunc.__name__)}, or use .numpy()",
+            hint=_near(ufunc.__name__),
         )
     if kwargs:
         raise UnsupportedError(
@@ -59,8 +59,10 @@ _REDUCED: dict[Any, Op] = {np.add: ops.sum_, np.maximum: ops.max_, np.minimum: o
 def _near(name: str) -> str:
     import difflib
 
-    close = difflib.get_close_matches(name, PRIMITIVES, n=1)
-    return f"lab.{close[0]}" if close else "no function of that name"
+    # 0.7 tells a slip or another spelling (abs, true_divide) from another function: argmax is not max.
+    close = difflib.get_close_matches(name, PRIMITIVES, n=1, cutoff=0.7)
+    other = f"np.{name}(x.numpy()) where no gradient is wanted"
+    return f"lab has lab.{close[0]}, or use {other}" if close else f"use {other}"
 
 
 def _dot(a: Any, b: Any) -> Any:
@@ -101,7 +103,7 @@ def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ..
         raise UnsupportedError(
             f"{module}.{name} does not work on a tensor",
             given=kinds(args),
-            hint=f"lab has {_near(name)}, or use .numpy()",
+            hint=_near(name),
         )
     try:
         return found(*args, **kwargs)
@@ -109,11 +111,17 @@ def _array_function(self: Tensor, function: Any, types: Any, args: tuple[Any, ..
         if "argument" not in str(why):
             raise
         raise UnsupportedError(
-            f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=f"lab has {_near(name)}"
+            f"np.{name} on a tensor was called in an unsupported way", given=str(why), hint=_near(name)
         ) from None
 
 
 def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    if isinstance(self, Tracer) and self.dtype.kind in "iub":
+        raise UnsupportedError(
+            f"a value inside {self.interp.word} is not made an array",
+            given=repr(self),
+            hint="as an index of an array a: lab.one_hot(index, n=len(a)) @ a; else use lab's functions",
+        )
     if self.requires_grad or isinstance(self, Tracer):
         raise UnsupportedError(
             "a tensor that requires a gradient is not made an array in silence",

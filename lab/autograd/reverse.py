@@ -22,6 +22,7 @@ class Reverse(Interpreter):
     """The tape of one `grad` or `vjp`."""
 
     word: ClassVar[str] = "grad"
+    differentiates: ClassVar[bool] = True
 
     def leaf(self, value: Any) -> Tracer:
         """An input of the differentiated function."""

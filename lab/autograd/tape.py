@@ -143,6 +143,7 @@ def fold_eager(ct: Any, spec: Spec) -> Any:
     """A cotangent array brought to the shape and dtype of its operand."""
     if ct.shape != spec.shape:
         axes = folded_axes(ct.shape, spec.shape)
-        ct = np.add.reduce(ct, axis=axes) if axes else ct
+        if axes:  # float16 is summed in float32, as in `sum`
+            ct = np.add.reduce(ct, axis=axes, dtype=np.float32 if ct.dtype.char == "e" else None)
         ct = ct.reshape(spec.shape) if ct.shape != spec.shape else ct
     return ct if ct.dtype == spec.dtype else np.asarray(ct).astype(spec.dtype)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from lab.autograd.between import set_gradient
 from lab.autograd.display import array_text, mimebundle
 from lab.autograd.tape import AnyNode, Leaf
 from lab.errors import ArgumentError, DTypeError, GradientError, UnsupportedError
@@ -44,6 +45,10 @@ class Tensor:
     __slots__ = ("__weakref__", "node", "value")
     value: Any
     node: AnyNode | None
+
+    def __init__(self, *args: Any, **_: Any) -> None:
+        given = ", ".join(type(a).__name__ for a in args) or "nothing"
+        raise UnsupportedError("tensors are made by a function", given=given, hint="lab.tensor([1.0, 2.0]), small t")
 
     if TYPE_CHECKING:  # what `operators.py` attaches: the ops' own closures, as a method around one costs 60 ns
         T: Tensor
@@ -159,17 +164,14 @@ class Tensor:
 
         Raises:
             ArgumentError: more than one entry.
+            UnsupportedError: inside `grad` or `jvp`, where the number would be a constant; `detach()` says you mean it.
 
         Example:
             >>> import lab
             >>> lab.tensor([[2.5]]).item()
             2.5
         """
-        if self.size != 1:
-            raise ArgumentError(
-                "item() needs a single entry", given=f"shape {self.shape}", hint="index it first, or use .numpy()"
-            )
-        return np.asarray(_concrete(self)).item()
+        return entry(self)
 
     # --- its gradient ---
 
@@ -194,7 +196,7 @@ class Tensor:
             raise GradientError(
                 "only a leaf has a gradient to set", given=repr(self), hint="lab.tensor(..., requires_grad=True)"
             )
-        self.node.grad = None if value is None else gradient_for(self, _concrete(value))
+        set_gradient(self.node, None if value is None else gradient_for(self, _concrete(value)))
 
     def zero_grad(self) -> None:
         """Forget the gradient of a leaf: back to "no gradient yet".
@@ -209,6 +211,9 @@ class Tensor:
 
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
         """Walk back from here and add to `.grad` of every leaf on the way.
+
+        Several threads may walk graphs of their own at once and add to the same leaves. Each must be done before the
+        leaves are written: a training run on them that writes meanwhile makes a walk fail, not wrong.
 
         Args:
             gradient: cotangent of this tensor, of its shape; 1 for a single entry.
@@ -254,9 +259,15 @@ class Tensor:
         """
         node = self.node
         if node is None:
-            raise GradientError("a hook needs a tensor that requires a gradient", given=repr(self))
+            raise GradientError(
+                "a hook needs a tensor that requires a gradient",
+                given=repr(self),
+                hint="lab.tensor(..., requires_grad=True), or what was computed from such",
+            )
         if not callable(hook):
-            raise GradientError("a hook must be a function of the gradient", given=repr(hook))
+            raise GradientError(
+                "a hook must be a function of the gradient", given=repr(hook), hint="x.register_hook(lambda g: 2 * g)"
+            )
         entry = functools.partial(hook)  # an object of its own: the same hook may be registered twice
         node.hooks = [*(node.hooks or []), entry]
 
@@ -296,7 +307,7 @@ class Tensor:
                 given=f"{spec!r} for shape {self.shape}",
                 hint="index it",
             )
-        return format(self.item(), spec)
+        return format(entry(self), spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A tensor with history pickles its value only: a graph belongs to the process in which it was recorded.
@@ -325,6 +336,15 @@ def _concrete(tensor: Any) -> Any:
     return value
 
 
+def entry(tensor: Tensor) -> Any:
+    """See `Tensor.item`; also inside a transform, for what decides or prints: a truth, a whole number, a text."""
+    if tensor.size != 1:
+        raise ArgumentError(
+            "item() needs a single entry", given=f"shape {tensor.shape}", hint="index it first, or use .numpy()"
+        )
+    return np.asarray(_concrete(tensor)).item()
+
+
 def gradient_for(tensor: Tensor, given: Any) -> Any:
     """A given gradient of a tensor: an array of its shape and dtype, a copy; a Tensor stays one.
 
@@ -336,9 +356,17 @@ def gradient_for(tensor: Tensor, given: Any) -> Any:
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype.kind not in "fiub":
-        raise GradientError("a gradient must be numbers", given=repr(given)[:60])
+        raise GradientError(
+            "a gradient must be numbers",
+            given=repr(given)[:60],
+            hint="an array, a tensor or a number of the tensor's shape",
+        )
     if tuple(array.shape) != tensor.shape:
-        raise GradientError("a gradient has the shape of its tensor", given=f"{array.shape} for {tensor.shape}")
+        raise GradientError(
+            "a gradient has the shape of its tensor",
+            given=f"{array.shape} for {tensor.shape}",
+            hint="np.ones_like(x.numpy()) counts every entry once",
+        )
     return array.astype(tensor.dtype) if array.dtype != tensor.dtype or not isinstance(array, Tensor) else array
 
 
@@ -379,19 +407,26 @@ def tensor(
             hint="use the tensor as it is, or its .detach()",
         )  # fmt: skip
     source = _concrete(data) if isinstance(data, Tensor) else data
-    if isinstance(data, list | tuple) and any(isinstance(e, Tensor) for e in data):
+    if isinstance(data, list | tuple) and _holds_tensors(data):
         raise UnsupportedError(
             "a list of tensors is joined, not copied",
-            given=f"{len(data)} elements",
-            hint="lab.stack or lab.concatenate",
+            given=repr(data)[:60],
+            hint="lab.stack([a, b]) keeps their gradients; inner lists first; lab.concatenate joins along an axis",
         )
     if hasattr(source, "filled"):
         raise UnsupportedError("a tensor has no mask", given=type(source).__name__, hint="x.filled(0.0), and lab.where")
     try:
+        np.dtype(dtype)
+    except (ValueError, TypeError):
+        hint = 'a dtype of numbers, as "float64", "float32" or "int64"'
+        raise DTypeError("this is no dtype", given=repr(dtype)[:60], hint=hint) from None
+    try:
         value = np.array(source, dtype=dtype)
     except (ValueError, TypeError) as why:
         raise DTypeError(
-            "a tensor needs numbers in a rectangular arrangement", given=f"{type(data).__name__}: {why}"
+            "a tensor needs numbers in a rectangular arrangement",
+            given=f"{type(data).__name__}: {why}",
+            hint="rows of one length, without text or None",
         ) from None
     if value.dtype.kind not in "fiub":
         raise DTypeError(
@@ -402,3 +437,9 @@ def tensor(
             "only floats can require a gradient", given=str(value.dtype), hint="write 2.0 instead of 2, or dtype=float"
         )
     return wrap(value, Leaf(str(name)) if requires_grad else None)
+
+
+def _holds_tensors(data: Any) -> bool:
+    if isinstance(data, list | tuple):
+        return any(map(_holds_tensors, data))
+    return isinstance(data, Tensor)

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lab.errors import ArgumentError, DataError
+from lab.checks import generator
+from lab.errors import ArgumentError, DataError, LabError
 
 Rng = int | np.random.Generator | None
 """What `rng=` takes everywhere: a seed, a generator, or None for a fresh one."""
@@ -33,7 +34,7 @@ class Dataset:
         inputs: (n, ...); targets: (n, ...), integers (n,) for classes.
 
     Raises:
-        DataError: no example, or not one target for each input.
+        DataError: no example, not one target for each input, or what is no number.
 
     Example:
         >>> Dataset(np.zeros((6, 2), np.float32), np.arange(6), name="zeros")
@@ -45,11 +46,13 @@ class Dataset:
     name: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("inputs", "targets"):
+            object.__setattr__(self, name, _numbers(name, getattr(self, name)))
         given = f"inputs {np.shape(self.inputs)}, targets {np.shape(self.targets)}"
         if np.ndim(self.inputs) == 0 or np.ndim(self.targets) == 0 or len(self.inputs) != len(self.targets):
             raise DataError("a data set needs one target for each input", given=given, hint="axis 0 counts examples")
         if not len(self.inputs):
-            raise DataError("a data set needs at least one example", given=given)
+            raise DataError("a data set needs at least one example", given=given, hint="was everything filtered out?")
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -73,8 +76,9 @@ class Dataset:
             [7, 3]
         """
         if not 0 < n_second < len(self):
-            raise ArgumentError("a split leaves examples on both sides", given=f"{n_second} of {len(self)} examples")
-        order = np.random.default_rng(rng).permutation(len(self))
+            raise ArgumentError("a split leaves examples on both sides", given=f"{n_second} of {len(self)} examples",
+                                hint=f"1 to {len(self) - 1}")  # fmt: skip
+        order = generator(rng).permutation(len(self))
         first, second = np.sort(order[n_second:]), np.sort(order[:n_second])
         return Dataset(*self.take(first), self.name), Dataset(*self.take(second), self.name)
 
@@ -96,4 +100,24 @@ def as_dataset(data: Dataset | Sequence[npt.ArrayLike], name: str = "") -> Datas
     except (TypeError, ValueError):
         hint = "give a Dataset or a pair (inputs, targets)"
         raise DataError("not a data set", given=type(data).__name__, hint=hint) from None
-    return Dataset(np.asarray(inputs), np.asarray(targets), name)
+    return Dataset(_numbers("inputs", inputs), _numbers("targets", targets), name)
+
+
+def _numbers(name: str, data: npt.ArrayLike) -> npt.NDArray[Any]:
+    """An array of numbers."""
+    try:
+        found = np.asarray(data)
+    except (TypeError, ValueError) as why:
+        if isinstance(why, LabError):
+            raise
+        hint = "each row needs the same number of entries: pad or cut"
+        raise DataError(f"the {name} are not a rectangle", given=_short(data), hint=hint) from None
+    if found.dtype.kind not in "fiub":
+        hint = "turn words into integers first: np.unique(words, return_inverse=True)[1]"
+        raise DataError(f"the {name} are not numbers", given=f"{found.dtype} {_short(data)}", hint=hint)
+    return found
+
+
+def _short(data: object, limit: int = 60) -> str:
+    text = " ".join(repr(data).split())
+    return text if len(text) <= limit else f"{text[:limit]}..."

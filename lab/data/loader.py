@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lab.checks import generator, whole
 from lab.data.dataset import Batch, Dataset, Rng, as_dataset
 from lab.errors import ArgumentError
 
@@ -27,7 +28,7 @@ class Loader:
         next_epoch: number of the epoch that the next `for` will make; set it to resume.
 
     Raises:
-        ArgumentError: a batch size below 1, or one that leaves no batch.
+        ArgumentError: a batch size below 1, one that leaves no batch, or no seed.
 
     Example:
         >>> loader = Loader((np.zeros((10, 2)), np.arange(10)), 4, rng=0)
@@ -48,15 +49,13 @@ class Loader:
         drop_last: bool = False,
     ) -> None:
         self.dataset = as_dataset(dataset)
-        if batch_size < 1:
-            raise ArgumentError("a batch holds at least one example", given=f"batch_size={batch_size}")
+        batch_size = whole("batch_size", batch_size, least=1, hint="64 is a good beginning")
         if drop_last and batch_size > len(self.dataset):
             given = f"batch_size={batch_size}, {len(self.dataset)} examples, drop_last=True"
             raise ArgumentError("no batch is left", given=given, hint="a smaller batch, or drop_last=False")
         self.batch_size, self.shuffle, self.drop_last = batch_size, shuffle, drop_last
-        self.seed = int(rng) if isinstance(rng, int | np.integer) else int(np.random.default_rng(rng).integers(2**63))
-        if self.seed < 0:
-            raise ArgumentError("a seed is not negative", given=f"rng={rng}")
+        drawing = generator(rng)
+        self.seed = int(rng) if isinstance(rng, int | np.integer) else int(drawing.integers(2**63))
         self.next_epoch = 0
 
     def __len__(self) -> int:

@@ -73,6 +73,7 @@ def _noisy(name: str, points: Floats, classes: npt.NDArray[np.int64], noise: flo
 
 def _check(n: int, n_classes: int, noise: float) -> None:
     if n_classes < 2 or n < n_classes:
-        raise ArgumentError("toys need two classes and a point for each", given=f"{n} points, {n_classes} classes")
+        given = f"{n} points, {n_classes} classes"
+        raise ArgumentError("toys need two classes and a point for each", given=given, hint="200 points are plenty")
     if not noise >= 0:
         raise ArgumentError("noise is a standard deviation", given=noise, hint="0 or more")

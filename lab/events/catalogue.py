@@ -44,6 +44,8 @@ class OpRecorded(Event):
     """Path of the module in whose forward it ran, as "1.weight's owner": "1", "encoder.0"; "" outside."""
     file: str = ""
     line: int = 0
+    params: str = ""
+    """Parameters that are not the defaults, as "axis=0", and for getitem the index, as "[1:]"; as for `constants`."""
 
     per_operation: ClassVar[bool] = True
 
@@ -102,7 +104,7 @@ class RuleApplied(Event):
 
 @event
 class GradientStored(Event):
-    """A leaf received its gradient; `accumulated` if it was added to one that was there."""
+    """A leaf received its gradient, from a walk or by hand; `accumulated` if it was added to one that was there."""
 
     node: int
     accumulated: bool
@@ -112,7 +114,10 @@ class GradientStored(Event):
 
 @event
 class GradientCleared(Event):
-    """The gradient of a leaf was forgotten: it is back to "no gradient yet"."""
+    """The gradient of a leaf was forgotten: it is back to "no gradient yet".
+
+    Only where there was one. Like ValueWritten it may be of a leaf that this recording has not met (yet).
+    """
 
     node: int
 
@@ -121,7 +126,11 @@ class GradientCleared(Event):
 
 @event
 class ValueWritten(Event):
-    """The array of a leaf was written in place, by hand or by an optimiser; its ValueSeen follows where wanted."""
+    """The array of a leaf was written in place: by hand, by an optimiser, from a saved state.
+
+    From detail "statistics" on its ValueSeen(role="value") is the next event. An optimiser's step tells its parameters
+    in their order, after all of that dtype were written.
+    """
 
     node: int
 

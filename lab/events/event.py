@@ -6,11 +6,14 @@ A kind of event is a class with typed fields; its types decide how a Recording s
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import ClassVar, NamedTuple, TypeVar, dataclass_transform, get_type_hints
+from typing import Any, ClassVar, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
+
+from lab.errors import ArgumentError
 
 Array = npt.NDArray[np.generic]
 """An array carried by an event; only present when a listener asked for values."""
@@ -112,6 +115,23 @@ def fields_of(kind: type[Event]) -> dict[str, object]:
         types = get_type_hints(kind)
         _FIELDS[kind] = {f.name: types[f.name] for f in dataclasses.fields(kind)}  # type: ignore[arg-type]
     return _FIELDS[kind]
+
+
+def wanted_kinds(kinds: Iterable[type[Event]] | None) -> frozenset[type[Event]] | None:
+    """The kinds of events that somebody asks for, None for all.
+
+    Raises:
+        ArgumentError: something among them is no kind of event.
+    """
+    if kinds is None:
+        return None
+    asked: Any = kinds
+    found = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    for kind in found:
+        if not (isinstance(kind, type) and issubclass(kind, Event)):
+            hint = "classes, as kinds=[lab.events.OpRecorded]; None for all"
+            raise ArgumentError("kinds holds kinds of events", given=repr(kind)[:60], hint=hint)
+    return frozenset(found)
 
 
 def values_of(event: Event) -> tuple[object, ...]:

@@ -12,15 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from lab.errors import ArgumentError
 from lab.events.bus import Batch, Bus, Detail, bus
-from lab.events.event import Event
+from lab.events.event import ORIGIN, Event, Origin, wanted_kinds
 
 log = logging.getLogger("lab.events")
 
 PERIOD = 0.05
 """Seconds between two looks at the bus."""
+PATIENCE = 1.0
+"""Seconds that the end of a `with` block waits for a slow function."""
+RUN = "lab.listen"
+"""The run of what listening functions do themselves. None of them hears it, or they would feed themselves for ever."""
 
 
 class Listening:
@@ -44,8 +49,9 @@ class Listening:
         self.detail, self.sources, self.dropped = detail, sources, 0
         self.failed: BaseException | None = None
         self._callback, self._limit, self._bus = callback, limit, source
-        self._wanted = None if kinds is None else frozenset(kinds)
+        self._wanted = wanted_kinds(kinds)
         self._waiting: deque[Batch] = deque()
+        self._at = 0  # in the first of these
         self._told = -1  # sequence number
         self._changed = threading.Condition()
         self._closing, self._given_up = False, threading.Event()
@@ -57,11 +63,15 @@ class Listening:
         return self._wanted is None or kind in self._wanted
 
     def receive(self, batch: Batch) -> None:
+        others = [i for i, row in enumerate(batch.rows) if row[2].run != RUN]
+        if len(others) < len(batch):
+            batch = Batch([batch.rows[i] for i in others], [batch.seqs[i] for i in others])
         with self._changed:
-            room = max(self._limit - sum(map(len, self._waiting)), 0)
-            self._waiting.append(batch[:room] if len(batch) > room else batch)
+            room = max(self._limit - self._n_waiting(), 0)
             self.dropped += max(len(batch) - room, 0)
-            self._changed.notify()
+            if taken := batch[:room]:
+                self._waiting.append(taken)
+                self._changed.notify()
 
     def lost(self, n_events: int) -> None:
         with self._changed:
@@ -72,7 +82,11 @@ class Listening:
 
     # --- its own thread ------------------------------------------------------------------------------------------
 
+    def _n_waiting(self) -> int:
+        return sum(map(len, self._waiting)) - self._at
+
     def _work(self) -> None:
+        ORIGIN.set(Origin(ORIGIN.get().rank, RUN))
         try:
             while self._wait():
                 self._tell()
@@ -80,9 +94,15 @@ class Listening:
             log.warning("a function given to lab.listen failed and is told nothing more", exc_info=True)
             self.failed = why
             self._bus.detach(self)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Count what it was not told, and tell it nothing more."""
         with self._changed:
-            self.dropped += sum(map(len, self._waiting))
+            self._given_up.set()
+            self.dropped += self._n_waiting()
             self._waiting.clear()
+            self._at = 0
 
     def _wait(self) -> bool:
         """Fetch what the bus has; False when closed and nothing is left to tell."""
@@ -95,19 +115,26 @@ class Listening:
         return True
 
     def _tell(self) -> None:
-        while self._waiting and not self._given_up.is_set():
-            batch = self._waiting.popleft()
-            for i, event in enumerate(batch):
-                if self._given_up.is_set():
-                    self.dropped += len(batch) - i
-                    return
-                if event.seq > self._told:  # a batch whose delivery was interrupted comes twice
-                    self._told = event.seq
-                    self._callback(event)
+        while event := self._next():
+            if event.seq > self._told:  # a batch whose delivery was interrupted comes twice
+                self._told = event.seq
+                self._callback(event)
+
+    def _next(self) -> Event | None:
+        with self._changed:
+            if not self._waiting:
+                return None
+            batch = self._waiting[0]
+            event = batch[self._at]
+            self._at += 1
+            if self._at == len(batch):
+                self._waiting.popleft()
+                self._at = 0
+            return event
 
     # --- for its owner -------------------------------------------------------------------------------------------
 
-    def close(self, timeout: float = 5.0) -> None:
+    def close(self, timeout: float = PATIENCE) -> None:
         """Stop listening; wait until the function was told what came before, at most `timeout` seconds.
 
         What it could not be told in that time is dropped, and counted.
@@ -118,7 +145,7 @@ class Listening:
             self._changed.notify()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
-        self._given_up.set()
+        self._drop()
 
     def __enter__(self) -> Self:
         return self
@@ -145,6 +172,9 @@ def listen(
 ) -> Listening:
     """Have a function called with each event, about 20 times a second, in a thread of its own.
 
+    Leaving a `with` block waits a second at most for a slow one; `close(timeout)` as long as you say. What the function
+    computes itself is told to no listening function, and belongs to a run of its own for recordings.
+
     Args:
         callback: called with one event. A slow one costs the computation nothing; one that raises is told no more.
         kinds: the kinds of events that it wants; None for all.
@@ -152,6 +182,9 @@ def listen(
         sources: whether it wants source lines.
         limit: how many events may wait for it; later ones are counted in `dropped`.
         source: the bus to listen to.
+
+    Raises:
+        ArgumentError: `callback` is no function, or something in `kinds` no kind of event.
 
     Example:
         >>> from lab.events import RunStateChanged, bus
@@ -161,6 +194,10 @@ def listen(
         >>> seen
         ['paused']
     """
+    function: Any = callback
+    if not callable(function):
+        hint = "lab.listen(print): it is called with each event"
+        raise ArgumentError("listen needs a function of one event", given=repr(callback)[:60], hint=hint)
     made = Listening(callback, kinds=kinds, detail=Detail.named(detail), sources=sources, limit=limit, source=source)
     source.attach(made)
     made._thread.start()

@@ -48,13 +48,17 @@ def load(path: str | os.PathLike[str], *, salvage: bool, max_bytes: int) -> Load
         ) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise RecordingError("this is not a file", given=shown(path))
+                raise RecordingError(
+                    "this is not a file", given=shown(path), hint="give the path that rec.save(path) was given"
+                )
             return read(file, status.st_size, shown(path), salvage=salvage, max_bytes=max_bytes)
     except (OSError, ValueError) as why:
         if isinstance(why, RecordingError):
             raise
         given = f"{shown(path)}: {getattr(why, 'strerror', None) or why}"
-        raise RecordingError("the recording could not be opened", given=given) from why
+        raise RecordingError(
+            "the recording could not be opened", given=given, hint="look at the path, and at who may read the file"
+        ) from why
 
 
 def read(file: BinaryIO, size: int, name: str, *, salvage: bool, max_bytes: int) -> Loaded:
@@ -73,7 +77,11 @@ def read(file: BinaryIO, size: int, name: str, *, salvage: bool, max_bytes: int)
     try:
         store, head, n_events = _read_head(reader)
     except Damaged as why:
-        raise RecordingError("the recording is damaged", given=f"{name}: {why}") from why
+        raise RecordingError(
+            "the recording is damaged",
+            given=f"{name}: {why}",
+            hint="its head cannot be read, so nothing can be salvaged",
+        ) from why
     try:
         _read_chunks(store, reader, n_events)
         reader.finish()
@@ -116,7 +124,11 @@ def _read_head(reader: Reader) -> tuple[Store, Head, int]:
             hint="upgrade autodiff-lab to open it",
         )
     if byte_order != sys.byteorder:
-        raise RecordingError("the recording was written on a machine of other byte order", given=repr(byte_order))
+        raise RecordingError(
+            "the recording was written on a machine of other byte order",
+            given=repr(byte_order),
+            hint="load and save it again on such a machine",
+        )
     if _get(head, "detail", str) not in ("shape", "statistics", "value"):
         raise Damaged("its detail is unknown")
     store = Store(value_bytes=0)

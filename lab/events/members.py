@@ -109,7 +109,9 @@ class Reader:
             raise Damaged(f"another member stands where {name} should")
         if size > max_size:
             raise RecordingError(
-                "a part of the recording is too large", given=f"{name}: {size:,} bytes of {max_size:,}"
+                "a part of the recording is too large",
+                given=f"{name}: {size:,} bytes of {max_size:,}",
+                hint='record fewer kinds, or detail="shape"',
             )
         self._memory.take(weight * size)
         raw = self._exactly(packed, name)
@@ -237,7 +239,11 @@ class Writer:
         self._end += _LOCAL_FORM.size + len(entry.name) + len(raw)
         if self._end >= 2**32 - 2**24 or len(self._written) >= 2**16 - 1:
             given = f"{self._end:,} bytes in {len(self._written):,} parts"
-            raise RecordingError("the recording is too large for its file format", given=given)
+            raise RecordingError(
+                "the recording is too large for its file format",
+                given=given,
+                hint='record fewer kinds, or detail="shape"',
+            )
         sizes = entry.crc, entry.packed, entry.size, len(entry.name)
         self._file.write(_LOCAL_FORM.pack(_LOCAL, 20, 0, method, *_DATE, *sizes, 0) + entry.name)
         self._file.write(raw)
@@ -247,7 +253,9 @@ class Writer:
         content = json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
         if len(content) > MAX_JSON:
             raise RecordingError(
-                "the recording's texts are too long to be saved", given=f"{len(content):,} bytes of JSON"
+                "the recording's texts are too long to be saved",
+                given=f"{len(content):,} bytes of JSON",
+                hint="shorten the texts in rec.meta",
             )
         self.put(name, content)
 

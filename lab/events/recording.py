@@ -20,7 +20,7 @@ import numpy as np
 from lab.events import loading, saving
 from lab.events.bus import Batch, Detail, bus
 from lab.events.columns import Ints
-from lab.events.event import ORIGIN, Event, fields_of
+from lab.events.event import ORIGIN, Event, fields_of, wanted_kinds
 from lab.events.schema import Head
 from lab.events.store import Store
 from lab.events.table import Columns, Table
@@ -34,6 +34,9 @@ _BLOCK = 1024
 
 class Recording(Sequence[Event]):
     """Events in the order of their delivery, as a sequence of Event objects or, faster, as columns by kind.
+
+    While it is attached, asking for its length, its end, or a file first takes what the bus still holds. It takes what
+    happens in any thread, unless that belongs to another run.
 
     Args:
         detail: what it wants of each array: "shape", "statistics" (minimum, mean, norm ...) or "value" (copies too).
@@ -81,7 +84,7 @@ class Recording(Sequence[Event]):
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "note": "",
         }
-        self._wanted = None if kinds is None else frozenset(kinds)
+        self._wanted = wanted_kinds(kinds)
         self._store = Store(value_bytes)
 
     # --- as a listener -------------------------------------------------------------------------------------------
@@ -100,8 +103,17 @@ class Recording(Sequence[Event]):
 
     # --- as what was recorded ------------------------------------------------------------------------------------
 
-    def __len__(self) -> int:
+    def _fetch(self) -> int:
+        """How many events there are, with those that the bus still holds for it.
+
+        Whoever asks for a stretch by its end takes what is here: views do, many times a second.
+        """
+        if self.live:
+            bus.flush()
         return self._store.n
+
+    def __len__(self) -> int:
+        return self._fetch()
 
     @overload
     def __getitem__(self, i: int) -> Event: ...
@@ -109,22 +121,24 @@ class Recording(Sequence[Event]):
     def __getitem__(self, i: slice) -> list[Event]: ...
     def __getitem__(self, i: int | slice) -> Event | list[Event]:
         if isinstance(i, slice):
-            return [self._store.events(p, p + 1)[0] for p in range(self._store.n)[i]]
+            return [self._store.events(p, p + 1)[0] for p in range(self._fetch())[i]]
+        if not 0 <= i < (n := self._store.n):
+            n = self._fetch()
         try:
-            p = range(self._store.n)[i]
+            p = range(n)[i]
         except IndexError:
-            raise IndexError(f"event {i} of a recording of {self._store.n}") from None
+            raise IndexError(f"event {i} of a recording of {n}") from None
         return self._store.events(p, p + 1)[0]
 
     def __iter__(self) -> Iterator[Event]:
-        n = self._store.n
+        n = self._fetch()
         for start in range(0, n, _BLOCK):
             yield from self._store.events(start, min(start + _BLOCK, n))
 
     @property
     def kinds(self) -> list[type[Event]]:
         """The kinds of which there are events, in order of first appearance."""
-        n = self._store.n
+        n = self._fetch()
         return [table.kind for table in self._store.tables if table.rows(0, n)[1]]
 
     def _table(self, kind: type[Event]) -> Table:
@@ -139,7 +153,7 @@ class Recording(Sequence[Event]):
         A mapping from field to array (str: object array; tuple: `Ragged`; array: sequence of `ndarray | None`), also
         "position", "seq", "time_ns", "rank", "run". A kind of which there is none gives empty columns.
         """
-        stop = self._store.n if stop is None else min(stop, self._store.n)
+        stop = self._fetch() if stop is None else min(stop, self._store.n)
         table = self._table(kind)
         first, last = table.rows(start, max(start, stop))
         return Columns(table, first, last)
@@ -180,6 +194,7 @@ class Recording(Sequence[Event]):
         Raises:
             RecordingError: the disk is full, the folder missing ...; a file that was there before is as it was.
         """
+        self._fetch()
         saving.save(path, self._store, self._head())
 
     def _head(self) -> Head:
@@ -220,14 +235,15 @@ class Recording(Sequence[Event]):
         return cls._of(*loading.loads(data))
 
     def __reduce__(self) -> tuple[object, ...]:
+        self._fetch()
         return type(self)._from_bytes, (saving.dumps(self._store, self._head()),)
 
     # --- as a value ----------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        n = self._store.n
+        n = self._fetch()
         counts = [(table.rows(0, n)[1], table.kind.__name__) for table in self._store.tables]
-        parts = [f"{len(self):,} events"]
+        parts = [f"{n:,} events"]
         parts += [f"{count:,} {name}" for count, name in counts if count]
         parts += [f"{self.dropped:,} dropped"] if self.dropped else []
         parts += [f"{self.dropped_values:,} values dropped"] if self.dropped_values else []
@@ -253,12 +269,17 @@ def record(
 ) -> Iterator[Recording]:
     """Record what happens in a `with` block; the arguments are those of `Recording`, but values are kept too.
 
+    What other threads do meanwhile is taken as well, unless it belongs to a run of its own (`run`).
+
     Example:
-        >>> from lab.events import RunStateChanged, bus
-        >>> with record() as rec:
-        ...     bus.emit(RunStateChanged(step=0, state="running"))
-        >>> rec
-        <Recording: 1 events, 1 RunStateChanged>
+        >>> import lab
+        >>> x, y = lab.tensor(2.0, requires_grad=True), lab.tensor(3.0, requires_grad=True)
+        >>> with lab.record() as rec:
+        ...     z = x * y
+        >>> [type(event).__name__ for event in rec]
+        ['LeafUsed', 'ValueSeen', 'LeafUsed', 'ValueSeen', 'OpRecorded', 'ValueSeen']
+        >>> rec[-2].op, rec[-1].mean
+        ('multiply', 6.0)
     """
     rec = Recording(detail=detail, sources=sources, kinds=kinds, run=run, limit=limit, value_bytes=value_bytes)
     try:

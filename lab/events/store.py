@@ -130,7 +130,11 @@ class Store:
                     hint="start a new recording",
                 )
         if len(self.tables) == 256:
-            raise RecordingError("a recording holds at most 256 kinds of events", given=kind.__name__)
+            raise RecordingError(
+                "a recording holds at most 256 kinds of events",
+                given=kind.__name__,
+                hint="record some of them: kinds=[...]",
+            )
         self.tables.append(self.new_table(kind))
         return len(self.tables) - 1
 

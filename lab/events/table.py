@@ -51,6 +51,7 @@ class Table:
         raise RecordingError(
             f"an event of kind {self.kind.__name__} has other fields than its kind",
             given=f"{len(row)} values for {len(self.columns)} fields: {', '.join(self.columns)}",
+            hint="emit(Kind(...)) checks them; emit_row takes them in order",
         )
 
     def truncate(self, n_events: int) -> None:

@@ -87,11 +87,15 @@ class Kernel:
 
         with _lock:
             if dtype not in self.compiled:
-                if self._dispatcher is None:
-                    backend.teach(HELPERS)
-                    self._dispatcher = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
-                self.compiled[dtype] = backend.compile_for(self._dispatcher, self.arguments, dtype)
-                self._rebind(self._dispatcher)
+                backend.teach(HELPERS)
+                # A fresh dispatcher for each set of dtypes: one that other threads call already must not compile again,
+                # since a call that meets it meanwhile would compile for whatever it brings. The cache makes it cheap.
+                made = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
+                for known in self.compiled:
+                    backend.compile_for(made, self.arguments, known)
+                self.compiled[dtype] = backend.compile_for(made, self.arguments, dtype)
+                self._dispatcher = made
+                self._rebind(made)
 
     def first(self, *values: Any) -> Any:
         """The way of a call whose types are not compiled: bring the arguments into form, compile if need be, run."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.checks import generator, whole
 from lab.errors import ArgumentError, ShapeError
 from lab.nn.init import Init, init_of
 from lab.nn.module import Module, parameter
@@ -22,7 +23,7 @@ class Linear(Module):
         rng: give all layers of a model one Generator: from one seed, layers of one shape would start equal.
 
     Raises:
-        ArgumentError: a size below 1, or no such initialisation.
+        ArgumentError: a size below 1, no such initialisation, or called with what is no array.
         ShapeError: called with another number of features.
 
     Example:
@@ -42,20 +43,24 @@ class Linear(Module):
         init: str | Init = "kaiming",
         rng: int | np.random.Generator | None = None,
     ) -> None:
-        if n_in < 1 or n_out < 1:
-            raise ArgumentError("a layer has at least one input and one output", given=f"n_in={n_in}, n_out={n_out}")
-        self.n_in, self.n_out = n_in, n_out
-        self.weight = parameter(init_of(init)(n_in, n_out, np.random.default_rng(rng)))
-        self.bias = parameter(np.zeros(n_out)) if bias else None
+        self.n_in = whole("n_in", n_in, least=1, hint="Linear(64, 10) takes 64 numbers and gives 10")
+        self.n_out = whole("n_out", n_out, least=1, hint="Linear(64, 10) takes 64 numbers and gives 10")
+        self.weight = parameter(init_of(init)(self.n_in, self.n_out, generator(rng)))
+        self.bias = parameter(np.zeros(self.n_out)) if bias else None
 
     def forward(self, x: Any) -> Any:
         """(..., n_in) -> (..., n_out)."""
-        if not x.shape or x.shape[-1] != self.n_in:
-            where = f" {self.path!r}" if self.path else ""
-            hint = f"its last axis must have {self.n_in} entries"
-            raise ShapeError(f"layer{where} {self!r} cannot take this input", given=f"shape {x.shape}", hint=hint)
+        shape = getattr(x, "shape", None)
+        if not shape or shape[-1] != self.n_in:
+            raise self._refusal(x)
         out = x @ self.weight
         return out if self.bias is None else out + self.bias
+
+    def _refusal(self, x: Any) -> ShapeError | ArgumentError:
+        problem = f"layer{f' {self.path!r}' if self.path else ''} {self!r} cannot take this input"
+        if not hasattr(x, "shape"):
+            return ArgumentError(problem, given=repr(x)[:60], hint="give it a tensor or an array: lab.tensor([...])")
+        return ShapeError(problem, given=f"shape {x.shape}", hint=f"its last axis must have {self.n_in} entries")
 
     def describe(self) -> str:
         return f"{self.n_in}, {self.n_out}" + (", bias=False" if self.bias is None else "")

@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Leaf, Tensor, mutation, tensor
+from lab.autograd import Leaf, Tensor, tensor
+from lab.autograd.between import set_gradient, wrote
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
 from lab.events import bus
@@ -59,9 +60,14 @@ class Module:
         return self.forward(*inputs, **options)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        before = vars(self).get(name, self)
         object.__setattr__(self, name, value)
         if isinstance(value, Module | Tensor | list | tuple | dict):
-            self.name_parts()
+            try:
+                self.name_parts()
+            except ArgumentError:  # a circle: as if nothing had been set, or every later use would meet it
+                object.__delattr__(self, name) if before is self else object.__setattr__(self, name, before)
+                raise
 
     # --- what it is made of --------------------------------------------------------------------------------------
 
@@ -128,7 +134,7 @@ class Module:
     def zero_grad(self) -> None:
         """Forget the gradients of all parameters."""
         for parameter in self.parameters():
-            leaf_of(parameter).grad = None
+            set_gradient(leaf_of(parameter), None)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """Copies of the parameters by path."""
@@ -158,10 +164,11 @@ class Module:
         values = {name: np.asarray(state[name]) for name in parameters}
         for name, p in parameters.items():
             if values[name].shape != p.shape:
-                raise ShapeError(f"{name} has another shape in the state", given=f"{values[name].shape} for {p.shape}")
+                raise ShapeError(f"{name} has another shape in the state", given=f"{values[name].shape} for {p.shape}",
+                                 hint="the state is of a model with other sizes")  # fmt: skip
         for name, p in parameters.items():
             p.value[...] = values[name]
-            mutation.mark(p.value)
+            wrote(leaf_of(p), p.value)
 
     # --- how it looks --------------------------------------------------------------------------------------------
 
@@ -207,12 +214,15 @@ def _held(where: str, part: object) -> Iterator[tuple[str, Tensor | Module]]:
             yield from _held(f"{where}.{key}", inner)
 
 
-def _walk(where: str, part: Tensor | Module) -> Iterator[tuple[str, Tensor | Module]]:
-    """A part and everything within it with paths, outermost first."""
+def _walk(where: str, part: Tensor | Module, around: tuple[int, ...] = ()) -> Iterator[tuple[str, Tensor | Module]]:
+    """A part and everything within it with paths, outermost first; `around` are the modules that it lies in."""
+    if id(part) in around:
+        given = f"{where} is a {type(part).__name__} that it lies in"
+        raise ArgumentError("a module cannot hold itself", given=given, hint="hold the inner one from the outer only")
     yield where, part
     if isinstance(part, Module):
         for name, inner in _direct(part):
-            yield from _walk(f"{where}.{name}" if where else name, inner)
+            yield from _walk(f"{where}.{name}" if where else name, inner, (*around, id(part)))
 
 
 def _some(names: list[str], limit: int = 4) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.checks import generator
 from lab.errors import ArgumentError
 from lab.nn.activations import ReLU
 from lab.nn.linear import Linear
@@ -65,7 +66,7 @@ def mlp(
     """A multi-layer perceptron: Linear layers of these sizes with activations between them.
 
     Raises:
-        ArgumentError: fewer than two sizes.
+        ArgumentError: fewer than two sizes, or a size that is no whole number of at least 1.
 
     Example:
         >>> mlp(64, 128, 128, 10, rng=0).n_parameters
@@ -75,7 +76,7 @@ def mlp(
         raise ArgumentError(
             "an mlp has at least an input and an output size", given=str(sizes), hint="mlp(64, 128, 10)"
         )
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     layers: list[Module] = []
     for n_in, n_out in pairwise(sizes):
         layers += [Linear(n_in, n_out, init=init, rng=rng), activation()]

@@ -28,6 +28,12 @@ def one_hot(labels: Any, *, n: Any = 1, dtype: Any = "float64") -> Any:
     _whole(labels, "one_hot")
     if not isinstance(n, int | np.integer) or n < 0:
         raise ArgumentError("one_hot needs the number of classes", given=f"n={n!r}", hint="lab.one_hot(labels, n=10)")
+    if labels.size and (labels.min() < 0 or labels.max() >= n):
+        raise ShapeError(
+            "one_hot met a label outside the classes",
+            given=f"labels {labels.min()} to {labels.max()}, n={n}",
+            hint="labels count from 0 to n - 1",
+        )
     return (labels[..., None] == np.arange(n)).astype(dtype)
 
 
@@ -70,7 +76,8 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     if logits.dtype.name not in kernels.FLOATS:
         rows = log_softmax.forward(logits.reshape(-1, logits.shape[-1]), axis=-1)
         _inside(labels, logits.shape[-1])
-        return -np.mean(rows[np.arange(labels.size), labels.reshape(-1)], dtype=logits.dtype)
+        # NumPy's own accumulator, wider for float16; of its result the dtype is the operand's.
+        return -np.mean(rows[np.arange(labels.size), labels.reshape(-1)])
     losses, _, _ = _rows(logits, labels)
     return np.true_divide(np.add.reduce(losses, dtype=np.float64), labels.size).astype(logits.dtype)
 
@@ -80,6 +87,7 @@ def _inside(labels: Any, n_classes: int) -> None:
         raise ShapeError(
             "cross_entropy met a label outside the classes",
             given=f"labels {labels.min()} to {labels.max()}, {n_classes} classes",
+            hint="labels count from 0; the last axis of the logits is as long as there are classes",
         )
 
 

@@ -49,7 +49,11 @@ def random_uniform(key: Any, *, shape: Any = (), dtype: Any = "float64") -> Any:
     key = np.asarray(key)
     _check(key)
     if np.dtype(dtype).kind != "f":
-        raise DTypeError("random_uniform draws floats", given=str(np.dtype(dtype)))
+        raise DTypeError(
+            "random_uniform draws floats",
+            given=str(np.dtype(dtype)),
+            hint='dtype="float32" or "float64"; for integers lab.floor(n * u)',
+        )
     drawn = np.float64 if np.dtype(dtype) == np.float64 else np.float32
     return np.asarray(np.random.Generator(np.random.Philox(key=key)).random(_shape(shape), drawn)).astype(
         dtype, copy=False

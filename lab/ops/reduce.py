@@ -57,7 +57,24 @@ def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
     if axis is not None and not np.ndim(x):
         normal_axes(axis, 0, op="sum")  # NumPy lets axis 0 and -1 of a single number pass
+    if _is_half(x):
+        return _narrowed(_total(x, axis, keepdims), x)
     return _add(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
+
+
+def _total(x: Any, axis: Any, keepdims: bool) -> Any:
+    """The sum, in float32 for float16: there 2,048 + 1 is 2,048, and 65,520 is infinite."""
+    axes = tuple(axis) if type(axis) is list else axis
+    return _add(x, axis=axes, keepdims=keepdims, dtype=np.float32 if _is_half(x) else None)
+
+
+def _narrowed(total: Any, x: Any) -> Any:
+    """A total that was taken in float32, in the dtype of its entries."""
+    return total.astype(np.float16) if _is_half(x) else total
+
+
+def _is_half(x: Any) -> bool:
+    return type(x) is np.ndarray and x.dtype.char == "e"  # 40 ns; a comparison of dtypes takes 200
 
 
 @sum_.vjp(text="ct for every entry")
@@ -75,12 +92,13 @@ def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> A
 def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; of no entries it is nan."""
     n = _count(np.shape(x), axis)
-    total = sum_.forward(x, axis=axis, keepdims=keepdims)
+    total = _total(x, axis, keepdims)
     with np.errstate(invalid="ignore"):
-        return (
+        return _narrowed(
             total / np.asarray(n, np.result_type(total, np.float16))
             if np.ndim(total)
-            else np.true_divide(total, n, dtype=np.result_type(total, np.float16))
+            else np.true_divide(total, n, dtype=np.result_type(total, np.float16)),
+            x,
         )
 
 
@@ -98,7 +116,11 @@ def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -
 
     def check(shape: tuple[int, ...], axis: Any) -> None:
         if not all(shape[a] for a in normal_axes(axis, len(shape), op=name)):
-            raise ShapeError(f"{name} of no entries", given=f"shape {shape}, axis {axis}")
+            raise ShapeError(
+                f"{name} of no entries",
+                given=f"shape {shape}, axis {axis}",
+                hint="an axis of length 0 has no largest or smallest entry",
+            )
 
     def forward(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         check(np.shape(x), axis)
@@ -158,7 +180,7 @@ def logsumexp(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     x = _floating(x)
     shift = _shift(x, axis)
     with np.errstate(divide="ignore"):
-        total = np.log(sum_.forward(np.exp(x - shift), axis=axis, keepdims=True))
+        total = np.log(_total(np.exp(x - shift), axis, True))
     return np.reshape(total + shift, reduced(x.shape, axis, keepdims)).astype(x.dtype, copy=False)
 
 
@@ -188,7 +210,7 @@ def softmax(x: Any, *, axis: int = -1) -> Any:
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         one_axis(axis, x.ndim, op="softmax")
     e = np.exp(x - _shift(x, axis))
-    return e / np.add.reduce(e, axis=axis, keepdims=True)
+    return _narrowed(e / _total(e, axis, True), x)
 
 
 @softmax.vjp(text="out * (ct - sum(ct * out))")
@@ -216,7 +238,7 @@ def log_softmax(x: Any, *, axis: int = -1) -> Any:
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         one_axis(axis, x.ndim, op="log_softmax")
     shifted = x - _shift(x, axis)
-    return shifted - np.log(np.add.reduce(np.exp(shifted), axis=axis, keepdims=True))
+    return _narrowed(shifted - np.log(_total(np.exp(shifted), axis, True)), x)
 
 
 @log_softmax.vjp(text="ct - softmax(x) * sum(ct)")

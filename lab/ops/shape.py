@@ -48,7 +48,11 @@ def _order(axes: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))[::-1]
     order = tuple(a + ndim if a < 0 else a for a in axes)
     if sorted(order) != list(range(ndim)):
-        raise ShapeError("transpose needs each axis once", given=f"axes {tuple(axes)} of {ndim} axes")
+        raise ShapeError(
+            "transpose needs each axis once",
+            given=f"axes {tuple(axes)} of {ndim} axes",
+            hint="axes=(1, 0) swaps the axes of a matrix",
+        )
     return order
 
 
@@ -170,6 +174,7 @@ def concatenate(*xs: Any, axis: int = 0) -> Any:
         raise ShapeError(
             "concatenate needs equal shapes but for the joined axis",
             given=f"{' and '.join(map(str, shapes))}, axis {axis}",
+            hint="lab.stack joins along a new axis",
         )
     return np.concatenate(xs, axis=axis)
 
@@ -195,7 +200,9 @@ def _numeric(dtype: Any) -> np.dtype[Any]:
     except TypeError as why:
         raise DTypeError("cast needs a dtype", given=repr(dtype), hint=str(why)) from None
     if found.kind not in "fiub":
-        raise DTypeError("cast makes floats, integers or booleans", given=str(found))
+        raise DTypeError(
+            "cast makes floats, integers or booleans", given=str(found), hint='as "float32", "int64" or "bool"'
+        )
     return found
 
 

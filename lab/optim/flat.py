@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor, mutation
+from lab.autograd.between import tell_written
 from lab.errors import GradientError
+from lab.events.bus import bus
 from lab.nn.module import leaf_of
 
 Vector = npt.NDArray[Any]
@@ -72,7 +74,8 @@ class FlatParameters:
     def _missing(self) -> GradientError:
         lacking = [leaf.name or f"number {i}" for i, leaf in enumerate(self.leaves) if leaf.grad is None]
         if len(lacking) == len(self.parameters):
-            return GradientError("no parameter has a gradient", hint="call loss.backward() before step()")
+            given = f"none of {len(self.parameters)} has one"
+            return GradientError("no parameter has a gradient", given=given, hint="call loss.backward() before step()")
         hint = "they took no part in the loss: leave them out of the optimiser, or use them"
         given = ", ".join(lacking[:4]) + (f" and {len(lacking) - 4} more" if len(lacking) > 4 else "")
         return GradientError(
@@ -80,8 +83,11 @@ class FlatParameters:
         )
 
     def changed(self) -> None:
-        """Tell the tapes that the values are not what they were."""
+        """Tell the tapes, and who listens to operations, that the values are not what they were."""
         mutation.mark(self.values)
+        if bus.operations:
+            for p in self.parameters:
+                tell_written(leaf_of(p), p.value)
 
     def split(self, vector: Vector) -> list[Vector]:
         """A vector like `values`, cut into arrays of the parameters' shapes; copies."""

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor
+from lab.autograd.between import set_gradient
+from lab.checks import number
 from lab.errors import ArgumentError, ShapeError
 from lab.optim.flat import FlatParameters
 
@@ -95,7 +97,7 @@ class Optimizer(ABC):
         """Forget all gradients, so that the next backward does not add to them."""
         for group in self.groups:
             for leaf in group.leaves:
-                leaf.grad = None
+                set_gradient(leaf, None)
 
     # --- hyperparameters -----------------------------------------------------------------------------------------
 
@@ -114,8 +116,8 @@ class Optimizer(ABC):
             hint = f"one of {', '.join(self.ranges)}"
             raise ArgumentError(f"{type(self).__name__} has no such hyperparameter", given=repr(name), hint=hint)
         low, high = self.ranges[name]
-        if not low <= value < high:
-            hint = f"at least {low:g}" + (f", below {high:g}" if high < math.inf else ", finite")
+        hint = f"at least {low:g}" + (f", below {high:g}" if high < math.inf else ", finite")
+        if not low <= number(name, value, hint=hint) < high:
             raise ArgumentError(f"{name} is out of range", given=repr(value), hint=hint)
 
     def set(self, name: str, value: float) -> None:
@@ -173,7 +175,8 @@ class Optimizer(ABC):
         """
         kind, slots = type(self).__name__, state.get("slots", {})
         if state.get("kind") != kind or set(slots) != set(self.slot_names):
-            raise ArgumentError("the state is of another optimiser", given=f"{state.get('kind')} for {kind}")
+            raise ArgumentError("the state is of another optimiser", given=f"{state.get('kind')} for {kind}",
+                                hint="load it into one made alike")  # fmt: skip
         shapes = [p.shape for p in self.parameters]
         for name in self.slot_names:
             if (found := [np.shape(a) for a in slots[name]]) != shapes:
@@ -214,7 +217,7 @@ class Optimizer(ABC):
 def _checked(parameters: Iterable[object]) -> list[Tensor]:
     found = list(parameters)
     if not found:
-        raise ArgumentError("an optimiser needs parameters", hint="Adam(model.parameters())")
+        raise ArgumentError("an optimiser needs parameters", given="none", hint="Adam(model.parameters())")
     seen: dict[int, Tensor] = {}
     for i, p in enumerate(found):
         if not isinstance(p, Tensor) or not isinstance(p.node, Leaf):

@@ -148,10 +148,10 @@ class _Ledger:
         self.held[hop.dst, here] = after
         wanted = self.wanted[here]
         if hop.reduce:
-            faults, parts = self.added, (after > wanted) & (payload > 0)
+            faults, parts = self.added, after > wanted
         else:
             faults, parts = self.lost, wanted & (before > after) & (self.promise[hop.dst, here] != 0)
-        for row in np.flatnonzero(parts.any(axis=1)).tolist():
+        for row in np.flatnonzero(parts.any(axis=1)).tolist() if parts.any() else ():
             whose, had, came = (tuple(np.flatnonzero(x[row]).tolist()) for x in (parts, before, payload))
             faults.setdefault(hop.start + row, _Fault(len(self.hops), hop, hop.start + row, whose, had, came))
         self.hops.append(hop)
@@ -180,7 +180,8 @@ class _Ledger:
             verdict = f"stored chunk {chunk} from rank {hop.src} over {_parts(fault.parts)}"
             hint = "a sum that still grows is added (reduce=True); only a finished one is stored"
         elif all(self.wanted[chunk, list(fault.parts)]):
-            verdict = f"added chunk {chunk} from rank {hop.src}, so that {_parts(fault.parts)} counts twice"
+            counts = "counts" if len(fault.parts) == 1 else "count"
+            verdict = f"added chunk {chunk} from rank {hop.src}, so that {_parts(fault.parts)} {counts} twice"
             hint = "a finished sum is stored (reduce=False); or it goes around one step too far"
         else:
             verdict = f"added chunk {chunk} from rank {hop.src}, expected to store it"

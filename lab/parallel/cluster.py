@@ -52,8 +52,8 @@ class Cluster:
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=n_workers)
         require_guard(sys._getframe(2))
-        # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may just
-        # be restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
+        # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
+        # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
         local = LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",

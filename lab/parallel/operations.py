@@ -90,5 +90,7 @@ def promised(operation: str, world_size: int, n_chunks: int) -> Counts:
         for owner in range(world_size):
             parts = OPERATIONS[operation](rank, owner, world_size)
             if parts is not None:
-                counts[rank, slice(*block(owner, world_size, n_chunks))] = np.isin(range(world_size), list(parts))
+                here = counts[rank, slice(*block(owner, world_size, n_chunks))]
+                here[:] = 0
+                here[:, list(parts)] = 1
     return counts

@@ -6,6 +6,7 @@ forms, and the form that agrees longest is the one that the learner had in mind.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from itertools import zip_longest
 from typing import NamedTuple
@@ -31,11 +32,25 @@ def first_difference(operation: str, steps: list[list[Step]], reference: Plan, n
         None if the plan is a form of the reference.
     """
     own = [steps_of(reference, rank, len(steps), n_chunks) for rank in range(len(steps))]
-    forms = _forms(own, n_chunks, any_start=operation == "all_reduce")
-    found = [_differs(steps, form) for form in forms]
-    if None in found:
-        return None
-    return max((there for there in found if there), key=lambda there: (there.step, there.rank))
+    nearest: tuple[tuple[int, int, int], Difference] | None = None
+    for form in _forms(own, n_chunks, any_start=operation == "all_reduce"):
+        there = _differs(steps, form)
+        if there is None:
+            return None
+        closeness = (there.step, there.rank, _in_common(steps, form))
+        if nearest is None or closeness > nearest[0]:
+            nearest = closeness, there
+    return nearest[1] if nearest else None
+
+
+def _in_common(steps: list[list[Step]], form: list[list[Step]]) -> int:
+    """How many hops are equal, each rank's sends and receives taken in their order, whatever the step."""
+    common = 0
+    for mine, theirs in zip(steps, form, strict=True):
+        for kind in (Send, Recv):
+            got, wanted = ([hop for step in own for hop in step if isinstance(hop, kind)] for own in (mine, theirs))
+            common += sum(map(operator.eq, got, wanted))
+    return common
 
 
 def _forms(plan: list[list[Step]], n_chunks: int, *, any_start: bool) -> Iterator[list[list[Step]]]:

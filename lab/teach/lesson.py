@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from lab.errors import ArgumentError, LabError
+from lab.errors import ArgumentError
 from lab.teach.exercise import Feedback
 from lab.teach.exercises import EXERCISES
 from lab.teach.predict import Prediction
@@ -17,15 +18,19 @@ from lab.teach.progress import Progress
 T = TypeVar("T")
 
 PROGRESS_FILE = "my_progress.json"
+NAME = re.compile(r"[\w-]{1,64}")
 
 
 class Lesson:
     """Predictions, checks and progress of one lesson.
 
     Args:
-        name: the lesson's number or file name, e.g. "00".
+        name: the lesson's number or file name, e.g. "00"; a lesson of your own may have any other.
         progress: where answers are kept; by default the file `my_progress.json` in the current folder, or what the
             environment variable LAB_PROGRESS names ("" keeps nothing on disk).
+
+    Raises:
+        ArgumentError: a name that is none.
 
     Example:
         >>> lesson = Lesson("00", progress=Progress(None))
@@ -36,6 +41,10 @@ class Lesson:
     """
 
     def __init__(self, name: str, *, progress: Progress | None = None) -> None:
+        given: object = name
+        if not isinstance(given, str) or not NAME.fullmatch(given):
+            raise ArgumentError("a lesson has a name of letters, digits, _ and -", given=repr(name),
+                                hint='Lesson("00"), as the first cell of the notebook says')  # fmt: skip
         self.name = name
         self.progress = progress if progress is not None else Progress(default_path())
         self.predictions: dict[str, Prediction] = {}
@@ -113,12 +122,10 @@ def find(predictions: Mapping[str, T], name: str) -> T:
 
 
 def _state(prediction: Prediction) -> str:
-    if prediction.guess is None:
-        return "not yet committed"
-    try:
-        return prediction.reveal().text
-    except LabError:
-        return "committed, not yet revealed"
+    """Only told, never found out: a look at the lesson must not lock what is open."""
+    if prediction.outcome is not None:
+        return prediction.outcome.text
+    return "not yet committed" if prediction.guess is None else "committed, not yet revealed"
 
 
 def default_path() -> Path | None:

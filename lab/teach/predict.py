@@ -94,9 +94,10 @@ class Prediction:
         choices: Sequence[str] = (),
     ) -> None:
         if len(choices) == 1:
-            raise ArgumentError("a prediction needs at least two choices", given=repr(tuple(choices)))
+            hint = "without choices it is a number"
+            raise ArgumentError("a prediction needs at least two choices", given=repr(tuple(choices)), hint=hint)
         if not tolerance >= 0:
-            raise ArgumentError("the tolerance of a prediction is a distance", given=repr(tolerance))
+            raise ArgumentError("the tolerance of a prediction is a distance", given=repr(tolerance), hint="0 or more")
         self.question, self.unit, self.tolerance, self.choices = question, unit, tolerance, tuple(choices)
         self._answer = answer
         self._guess: Value | None = None
@@ -159,10 +160,29 @@ class Prediction:
             if value not in self.choices:
                 raise ArgumentError("that is not one of the choices", given=repr(value), hint=", ".join(self.choices))
             return str(value)
-        try:
-            number = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            number = math.nan
+        number = number_of(value)
         if not math.isfinite(number):
-            raise ArgumentError("a prediction is a number here", given=repr(value), hint="for example 2 or -0.5")
+            raise ArgumentError("a prediction is a number here", given=repr(value), hint="for example 2, -0.5 or 1/3")
         return number
+
+
+def number_of(value: object) -> float:
+    """The number that somebody meant: also a fraction, and with a decimal comma; nan for what is none.
+
+    Example:
+        >>> number_of("1/4"), number_of("0,5"), number_of(2)
+        (0.25, 0.5, 2.0)
+    """
+    try:
+        if not isinstance(value, str):
+            return float(value)  # type: ignore[arg-type]
+        over, *under = (_decimal(part) for part in value.split("/"))
+        if not all(map(math.isfinite, [over, *under])) or len(under) > 1:
+            return math.nan
+        return over / under[0] if under else over
+    except (TypeError, ValueError, ZeroDivisionError):
+        return math.nan
+
+
+def _decimal(text: str) -> float:
+    return float(text.replace("\u2212", "-").replace(",", "." if text.count(",") == 1 and "." not in text else ","))

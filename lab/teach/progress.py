@@ -16,6 +16,7 @@ from lab.files import replacing
 
 VERSION = 1
 MAX_BYTES = 2_000_000
+ANEW = "move it away, and a new one begins"
 MAX_SOURCE = 10_000
 """Characters of an answer's source text that are kept."""
 
@@ -128,20 +129,20 @@ def read(path: Path) -> dict[str, Chapter]:
     """
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise DataError("a progress file is small", given=f"{path.name}: {path.stat().st_size} bytes")
+            raise DataError("a progress file is small", given=f"{path.name}: {path.stat().st_size} bytes", hint=ANEW)
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as why:
         if isinstance(why, DataError):
             raise
-        raise DataError("this is not a progress file", given=f"{path.name}: {why}") from why
+        raise DataError("this is not a progress file", given=f"{path.name}: {why}", hint=ANEW) from why
     if not isinstance(data, dict) or data.get("format") != "autodiff-lab progress":
-        raise DataError("this is not a progress file", given=path.name)
+        raise DataError("this is not a progress file", given=path.name, hint=ANEW)
     if data.get("version") != VERSION:
         raise DataError("this progress file is of another version of the lab", given=f"version {data.get('version')!r}",
                         hint=f"this lab reads version {VERSION}")  # fmt: skip
     lessons = data.get("lessons")
     if not isinstance(lessons, dict) or not all(_is_chapter(c) for c in lessons.values()):
-        raise DataError("this progress file is damaged", given=path.name)
+        raise DataError("this progress file is damaged", given=path.name, hint=ANEW)
     return lessons
 
 

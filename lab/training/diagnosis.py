@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,31 +15,46 @@ from lab.events import OpRecorded, ValueSeen, record
 from lab.events.cells import cell_of
 
 
+class Origin(NamedTuple):
+    """Where it began, and what helps if going back does not: nan in the data is met again."""
+
+    given: str
+    cure: str = ""
+
+
 def origin_of_nonfinite(
-    model: Callable[[Tensor], Tensor], loss: Callable[[Any, Any], Tensor], batch: Batch, parameters: Iterable[Tensor]
-) -> str:
-    """One line on where nan or inf begins in this step; "" if doing it again shows none.
+    model: Callable[[Tensor], Tensor],
+    loss: Callable[[Any, Any], Tensor],
+    batch: Batch,
+    parameters: Iterable[Tensor],
+    n_steps: int,
+) -> Origin:
+    """Where nan or inf begins in the step after `n_steps`; "" if doing it again shows none.
 
     Looks at the data, at the parameters, and at each operation's value, then at each gradient. Leaves gradients behind.
     """
-    bad_rows = np.flatnonzero(~np.isfinite(batch.inputs.reshape(len(batch.inputs), -1)).all(axis=1))
-    if bad_rows.size:
-        return f"{bad_rows.size} of {len(batch.inputs)} examples of the batch hold nan or inf"
+    for name, rows in batch._asdict().items():
+        n_bad = int((~np.isfinite(rows.reshape(len(rows), -1))).any(axis=1).sum())
+        if n_bad:
+            given = f"{n_bad} of {len(rows)} examples of the batch hold nan or inf in their {name}"
+            cure = f"run.stop(); take them out of the data (np.isfinite({name}) finds them), then fit anew"
+            return Origin(given, cure)
     for i, p in enumerate(parameters):
         n_bad = int(p.value.size - np.isfinite(p.value).sum())
         if n_bad:
-            return (
-                f"{n_bad} of {p.value.size} entries of parameter {p.name or i} are nan or inf, since an update before"
-            )
+            given = f"{n_bad} of {p.value.size} entries of parameter {p.name or i} are nan or inf"
+            if n_steps:
+                return Origin(f"{given}, since an update before")
+            return Origin(f"{given}, before the first step", "run.stop(); make the model anew, then fit that one")
     with record(detail="statistics", kinds=(OpRecorded, ValueSeen)) as rec:
         loss(model(wrap(batch.inputs)), batch.targets).backward()
     seen = rec.columns(ValueSeen)
     bad = np.flatnonzero(seen["n_nonfinite"])
     if not bad.size:
-        return ""
+        return Origin("")
     role, node, source = seen["role"][bad[0]], seen["node"][bad[0]], seen["source"][bad[0]]
     where = _place(rec.columns(OpRecorded), source if role == "contribution" else node)
-    return f"first {_name(seen, bad[0])} in {'' if role == 'value' else 'the backward rule of '}{where}"
+    return Origin(f"first {_name(seen, bad[0])} in {'' if role == 'value' else 'the backward rule of '}{where}")
 
 
 def _name(seen: Any, row: int) -> str:

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lab import ops
+from lab.checks import whole
 from lab.data import Dataset, Loader, as_dataset
-from lab.errors import ArgumentError
 from lab.nn import Module
 from lab.optim import Adam, Optimizer
 from lab.training.evaluate import Loss
+from lab.training.refusals import refuse_what_cannot_be_trained
 from lab.training.registry import refuse_trained
 from lab.training.run import Run
 from lab.training.trainer import Training
@@ -37,7 +38,8 @@ def fit(
     """Train `model` in a thread of its own; returns at once with the Run to watch, pause, change and await.
 
     The same seed and the same model give the same bits, however often the run is paused. While it goes on, its
-    parameters change under the hands of whoever uses the model: pause first.
+    parameters change under the hands of whoever uses the model, and gradients of other code would be added to its own:
+    pause first (`run.pause(); run.wait_until("paused")`), or compute with a copy (`copy.deepcopy(model)`).
 
     Args:
         train: a Dataset or a pair (inputs, targets).
@@ -50,9 +52,10 @@ def fit(
         paused: hold before the first step.
 
     Raises:
-        ArgumentError: a count out of range, or a model without parameters.
+        ArgumentError: a count out of range, a model without parameters, an optimiser of another model, or an argument
+            of another kind.
         DataError: data that are no data set.
-        RunError: another run is training these parameters.
+        RunError: another run is training these parameters, or gradients are switched off here.
 
     Example:
         >>> from lab.data import digits
@@ -62,15 +65,14 @@ def fit(
         >>> run.wait().accuracy > 0.5
         True
     """
-    if epochs < 1 or measure_every < 0:
-        given = f"epochs={epochs}, measure_every={measure_every}"
-        raise ArgumentError("training takes an epoch or more", given=given, hint="measure_every=0 measures nothing")
+    epochs = whole("epochs", epochs, least=1, hint="epochs=10 goes ten times through the data")
+    measure_every = whole("measure_every", measure_every, least=0, hint="0 measures nothing")
+    refuse_what_cannot_be_trained(model, loss, optimizer, name)
     if isinstance(model, Module):
         model.name_parts()
     test = None if validation is None else as_dataset(validation)
     loader = Loader(train, batch_size, rng=rng)
-    parameters = optimizer.parameters if optimizer else list(model.parameters())
-    refuse_trained(parameters)
-    optimizer = optimizer or Adam(parameters)
+    refuse_trained(optimizer.parameters if optimizer else model.parameters())
+    optimizer = optimizer or Adam(model.parameters())
     job = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
     return Run(job, name=name, paused=paused)

@@ -99,7 +99,8 @@ class Countdown:
     def check(self, name: str, value: float) -> None:
         """Only "by" can be set, to 1 or more."""
         if name != "by" or not value >= 1:
-            raise ArgumentError("a countdown can only be set to go by larger steps", given=f"{name}={value}")
+            given, hint = f"{name}={value}", "by=2 counts in twos"
+            raise ArgumentError("a countdown can only be set to go by larger steps", given=given, hint=hint)
 
     def begin(self, run: str) -> None:
         """Say that it starts."""
@@ -111,7 +112,8 @@ class Countdown:
         if self.n == self.fails_at:
             raise ZeroDivisionError(f"the countdown failed at {self.n}")
         if self.n == self.troubled_at:
-            return RunError(f"the countdown stalled at {self.n}", hint="run.rewind(), then run.resume()")
+            hint = "run.rewind(), then run.resume()"
+            return RunError(f"the countdown stalled at {self.n}", given="as told", hint=hint)
         self.n, self.step = max(0, self.n - int(self.hyperparameters["by"])), self.step + 1
         if bus.listeners:
             bus.emit(StepFinished(self.step, 0, self.n, 1, 0.0))

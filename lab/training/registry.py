@@ -48,7 +48,8 @@ def last_run() -> Run:
     """
     with _LOCK:
         if not _RUNS:
-            raise RunError("nothing has run yet", hint="run = lab.fit(model, train) starts one")
+            hint = "run = lab.fit(model, train) starts one"
+            raise RunError("nothing has run yet", given="no run in this process", hint=hint)
         return _RUNS[-1]
 
 

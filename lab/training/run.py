@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from lab.autograd import Tensor
+from lab.checks import whole
 from lab.errors import ArgumentError, RunError
 from lab.training.job import Job
 from lab.training.registry import enter
@@ -68,6 +69,11 @@ class Run(Worker):
         return self._job.parameters
 
     @property
+    def trouble(self) -> RunError | None:
+        """Why it paused by itself, with the operation in which nan or inf began as `given`; None otherwise."""
+        return self._trouble
+
+    @property
     def hyperparameters(self) -> dict[str, float]:
         """What `set` can change, with the values that the next step will use."""
         with self._changed:
@@ -117,12 +123,10 @@ class Run(Worker):
         """Do `n` steps, then pause; asked again before they are done, it adds to them.
 
         Raises:
-            ArgumentError: n is below 1.
+            ArgumentError: n is not a whole number, or below 1.
             RunError: the run has ended or is stopping.
         """
-        if n < 1:
-            raise ArgumentError("a run steps forward", given=f"n={n}", hint="run.rewind() goes back")
-        self._want("paused", "step", n)
+        self._want("paused", "step", whole("n", n, least=1, hint="run.step(3) does three; run.rewind() goes back"))
 
     def _want(self, wanted: str, verb: str, n_granted: int = 0) -> None:
         with self._changed:
@@ -158,7 +162,8 @@ class Run(Worker):
         self._job.check(name, value)
         with self._changed:
             if self.ended:
-                raise RunError(f"{self.name} cannot change {name}", given=f"it is {self.state}")
+                hint = "lab.fit(...) starts another"
+                raise RunError(f"{self.name} cannot change {name}", given=f"it is {self.state}", hint=hint)
             self._values[name] = float(value)
             self._requests.append(lambda: self._job.set(name, float(value)))
             self._changed.notify_all()

@@ -12,17 +12,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.autograd import Tensor, wrap
+from lab.autograd import Tensor
 from lab.data import Batch, Dataset, Loader
-from lab.errors import RunError
+from lab.errors import GradientError, RunError
 from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
 from lab.nn.module import leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
-from lab.training.evaluate import Loss, Model, evaluate
+from lab.training.evaluate import Loss, Model, evaluate, loss_of
 from lab.training.measure import measured
 from lab.training.result import Result
+
+EXPLODED = 3.0
+"""A loss of so many times the first one is no state to come back to."""
 
 
 class Sound(NamedTuple):
@@ -53,6 +56,7 @@ class Training:
         self.last_loss = self.accuracy = math.nan
         self._batches: Iterator[Batch] = iter(())
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
+        self._first_loss = math.nan
         self._sound = Sound(0, math.nan, optimizer.snapshot())
 
     @property
@@ -88,7 +92,9 @@ class Training:
         start = perf_counter()
         batch = self._batch = self._batch or self._next_batch()
         epoch, step = self.epoch, self.step + 1
-        loss = self.loss(self.model(wrap(batch.inputs)), batch.targets)
+        _, loss = loss_of(self.model, self.loss, batch)
+        if not loss.requires_grad:
+            raise _lost()
         value = loss.item()
         if not math.isfinite(value):
             return self._trouble(f"the loss became {value} at step {step}", batch)
@@ -139,22 +145,31 @@ class Training:
             bus.emit(measured(step, name, "gradient", leaf_of(p).grad))
 
     def _look_back(self) -> None:
-        """Evaluate, and keep the state to come back to if all of it is finite."""
-        sound = all(np.isfinite(group.values).all() for group in self.optimizer.groups)
+        """Evaluate, and keep the state to come back to if all of it is finite and the loss has not exploded."""
+        sound, loss = all(np.isfinite(group.values).all() for group in self.optimizer.groups), self.last_loss
         if self.validation is not None:
             found = evaluate(self.model, self.validation, loss=self.loss)
-            self.accuracy, sound = found.accuracy, sound and math.isfinite(found.loss)
+            self.accuracy, loss = found.accuracy, found.loss
+            sound = sound and math.isfinite(loss)
             if bus.listeners:
                 epoch = self.step // len(self.loader)
                 bus.emit(Evaluated(self.step, epoch, "test", found.loss, found.accuracy, found.n_examples))
-        if sound:
+        if math.isnan(self._first_loss):
+            self._first_loss = loss
+        if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
             self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot())
 
     def _trouble(self, problem: str, batch: Batch) -> RunError:
         self.optimizer.zero_grad()
-        origin = origin_of_nonfinite(self.model, self.loss, batch, self.optimizer.parameters)
-        hint = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
-        return RunError(problem, given=origin, hint=hint)
+        given, cure = origin_of_nonfinite(self.model, self.loss, batch, self.optimizer.parameters, self.step)
+        back = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
+        return RunError(problem, given=given, hint=cure or back)
+
+
+def _lost() -> GradientError:
+    given = "a loss that no parameter leads to by operations on tensors"
+    hint = "in forward and loss, .numpy(), .item(), float() and no_grad() lose the gradient"
+    return GradientError("this loss cannot be learned from", given=given, hint=hint)
 
 
 def _somebody_wants_measures() -> bool:

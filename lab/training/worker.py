@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import logging
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -122,6 +123,8 @@ class Worker:
 
     def _hold(self, trouble: RunError) -> None:
         with self._changed:
+            if not self._watchers:
+                self._say(f"paused at step {self._job.step}: {trouble.problem}", "shows more")
             self._trouble, self.reason = trouble, trouble.problem
             if self._wanted != "stopping":
                 self._wanted, self._n_granted = "paused", 0
@@ -145,9 +148,19 @@ class Worker:
         finally:
             with self._changed:
                 if self._failure and not self._watchers:
-                    log.error("run %s failed", self.name, exc_info=self._failure[0])
+                    why = self._failure[0]
+                    log.error("run %s failed", self.name, exc_info=why)
+                    kind = type(why).__name__
+                    named = kind if self.reason == kind else f"{kind}: {self.reason}"
+                    self._say(f"failed at step {self._job.step}: {named}", "shows where")
                 self._state, self._requests = state, deque()
                 self._notify()
+
+    def _say(self, what: str, more: str) -> None:
+        """One line for who does not wait: below the cell that started the run, or on the terminal."""
+        if sys.stderr is not None:  # a program without a terminal
+            sys.stderr.write(f"Run {self.name!r} {what}. `await run` {more}; in a script, run.wait().\n")
+            sys.stderr.flush()
 
     @property
     def _settled(self) -> bool:

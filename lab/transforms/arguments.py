@@ -105,9 +105,17 @@ def fitting(given: Any, primal: Tensor, word: str) -> Tensor:
     """
     value = given if isinstance(given, Tensor) else _array(given)
     if value is None or value.dtype.kind not in "fiub":
-        raise UnsupportedError(f"a {word} must be numbers", given=f"{type(given).__name__} {given!r}"[:60])
+        raise UnsupportedError(
+            f"a {word} must be numbers",
+            given=f"{type(given).__name__} {given!r}"[:60],
+            hint="arrays, tensors or numbers, as np.ones_like(x)",
+        )
     if tuple(value.shape) != primal.shape:
-        raise ShapeError(f"a {word} has the shape of its value", given=f"{tuple(value.shape)} for {primal.shape}")
+        raise ShapeError(
+            f"a {word} has the shape of its value",
+            given=f"{tuple(value.shape)} for {primal.shape}",
+            hint="np.ones_like(value) has it",
+        )
     if isinstance(value, Tensor):
         return value if value.dtype == primal.dtype else value.astype(primal.dtype)
     return wrap(value.astype(primal.dtype))
@@ -132,7 +140,7 @@ def axes_of(axes: Any, x: Any, word: str, *, none: bool) -> list[int | None]:
         if is_axis(a):
             return True
         if not isinstance(a, tuple | list | dict):
-            raise ArgumentError(f"{word} holds {kinds}", given=repr(a)[:60])
+            raise ArgumentError(f"{word} holds {kinds}", given=repr(a)[:60], hint=f"{word}=0 maps the first axis")
         return False
 
     return tree.spread(axes, x, check, word=word)

@@ -58,7 +58,11 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_nam
 def _in_axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(axes, tuple) and len(axes) != len(args):
-        raise ArgumentError("in_axes needs one entry for each argument", given=f"{len(axes)} for {len(args)}")
+        raise ArgumentError(
+            "in_axes needs one entry for each argument",
+            given=f"{len(axes)} for {len(args)}",
+            hint="in_axes=(0, None): one for each positional argument",
+        )
     return axes_of(axes, args, "in_axes", none=True)
 
 

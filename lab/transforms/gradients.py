@@ -18,7 +18,7 @@ from lab.autograd.interpreter import Interpreter, Tracer
 from lab.autograd.reverse import Reverse
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
-from lab.errors import ArgumentError, GradientError, TracerLeakError
+from lab.errors import ArgumentError, GradientError, LabError, TracerLeakError
 from lab.transforms.arguments import fitting, floating, function, returned
 
 
@@ -70,10 +70,16 @@ def value_and_grad(
     def both(*args: Any, **kwargs: Any) -> Any:
         if any(not -len(args) <= n < len(args) for n in numbers):
             raise ArgumentError(
-                "argnums names an argument that was not given", given=f"{argnums} of {len(args)} positional arguments"
+                "argnums names an argument that was not given",
+                given=f"{argnums} of {len(args)} positional arguments",
+                hint="positions of positional arguments, from 0",
             )
         if len({n % len(args) for n in numbers}) < len(numbers):
-            raise ArgumentError("argnums names an argument twice", given=f"{argnums} of {len(args)} arguments")
+            raise ArgumentError(
+                "argnums names an argument twice",
+                given=f"{argnums} of {len(args)} arguments",
+                hint="each position once",
+            )
 
         def of_chosen(*chosen: Any) -> Any:
             full = list(args)
@@ -138,7 +144,9 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[
     def pull(ct: Any) -> tuple[Any, ...]:
         if tree.flatten(ct)[1] != structure:
             raise ArgumentError(
-                "cotangents must have the structure of the value", given=f"{tree.paths(ct)} for {tree.paths(out)}"
+                "cotangents must have the structure of the value",
+                given=f"{tree.paths(ct)} for {tree.paths(out)}",
+                hint="one cotangent for each leaf of what f returned, in the same containers",
             )
         return tuple(back(tree.map_leaves(lambda o, c: fitting(c, o, "cotangent"), out, ct)))
 
@@ -190,6 +198,10 @@ def _run(interp: Interpreter, f: Callable[..., Any], args: Sequence[Any]) -> Any
     try:
         with using(transforms=STATE.get().transforms + 1):
             return f(*args)
+    except (TypeError, AttributeError) as why:
+        if not isinstance(why, LabError) and any(isinstance(a, list | tuple) for a in args):
+            why.add_note("hint:  a list of numbers stays a list here; lab.tensor([...]) makes one tensor of it")
+        raise
     finally:
         interp.alive = False
 
@@ -239,6 +251,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         raise ArgumentError(
             "tangents must have the structure of the primals",
             given=f"{tree.paths(list(tangents))} for {tree.paths(list(primals))}",
+            hint="lab.jvp(f, (x, y), (dx, dy)), containers alike",
         )
     interp = Forward()
     tracers = [Tracer(interp, v, fitting(t, v, "tangent")) for v, t in zip(values, directions, strict=True)]

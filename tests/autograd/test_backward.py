@@ -1,5 +1,6 @@
 """The backward walk as users meet it: what it adds, keeps, refuses and leaves alone."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -385,3 +386,40 @@ def test_anomaly_mode_is_silent_when_all_is_finite_and_when_nan_came_in():
         (lab.sqrt(x) * 2.0).backward()
         lab.sqrt(x).backward(np.nan)
     assert np.isnan(array(x.grad))
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_what_another_thread_adds_to_a_leaf_meanwhile_is_not_lost(monkeypatch, create_graph):
+    from lab.autograd import backward
+
+    x = lab.tensor(1.0, requires_grad=True)
+    x.grad = 100.0
+    add, others = backward._total, []
+
+    def overtaken(before, g):
+        if not others:
+            others.append(threading.Thread(target=(x * 10.0).backward))
+            others[0].start()
+            others[0].join()
+        return add(before, g)
+
+    monkeypatch.setattr(backward, "_total", overtaken)
+    (x * 1.0).backward(create_graph=create_graph)
+    assert x.grad.item() == 111.0
+
+
+def test_many_threads_add_to_one_leaf():
+    x = lab.tensor(np.zeros(3), requires_grad=True)
+    start = threading.Barrier(4)
+
+    def work():
+        start.wait()
+        for _ in range(200):
+            (x * 1.0).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert x.grad.numpy().tolist() == [800.0] * 3

@@ -11,11 +11,13 @@ from lab.events import (
     BackwardFinished,
     BackwardStarted,
     Detail,
+    GradientCleared,
     GradientStored,
     LeafUsed,
     OpRecorded,
     RuleApplied,
     ValueSeen,
+    ValueWritten,
     bus,
 )
 
@@ -295,3 +297,85 @@ def test_a_leaf_that_is_its_own_root_tells_its_story():
     with lab.record() as rec:
         x.backward()
     assert kinds(rec)[-2:] == ["GradientStored", "BackwardFinished"]
+
+
+def test_a_training_loop_by_hand_tells_each_write_and_each_forgotten_gradient():
+    x = lab.tensor(2.0, requires_grad=True)
+    with lab.record(detail="value", kinds=[ValueSeen, GradientStored, GradientCleared, ValueWritten]) as rec:
+        for _ in range(2):
+            (x * x).backward()
+            with lab.no_grad():
+                x -= 0.25 * x.grad
+            x.zero_grad()
+    mine = [
+        (e.role, float(e.value)) if isinstance(e, ValueSeen) else type(e).__name__ for e in rec if e.node == x.node.id
+    ]
+    once = ["contribution", "contribution", "gradient"]
+    assert [w if isinstance(w, str) else w[0] for w in mine] == [
+        "value", *once, "GradientStored", "ValueWritten", "value", "GradientCleared",
+        *once, "GradientStored", "ValueWritten", "value", "GradientCleared",
+    ]  # fmt: skip
+    assert [w[1] for w in mine if w[0] == "value"] == [2.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.assign([5.0, 6.0]),
+        lambda x: x.__setitem__(slice(None), [5.0, 6.0]),
+        lambda x: x.__iadd__([4.0, 4.0]),
+    ],
+)
+def test_every_way_to_write_into_a_leaf_is_told_with_its_new_value(write):
+    x = lab.tensor([1.0, 2.0], requires_grad=True)
+    with lab.record() as rec, lab.no_grad():
+        write(x)
+    assert rec[0] == ValueWritten(x.node.id)
+    assert rec[1].value.tolist() == [5.0, 6.0]
+    with lab.record() as rec, lab.no_grad():
+        write(lab.tensor([1.0, 2.0]))
+    assert not list(rec)  # no leaf
+
+
+def test_a_gradient_set_by_hand_is_told_and_one_that_is_not_there_is_not_forgotten():
+    x = lab.tensor(2.0, requires_grad=True)
+    with lab.record() as rec:
+        x.zero_grad()
+        x.grad = 3.0
+        x.grad = None
+    assert kinds(rec) == ["ValueSeen", "GradientStored", "GradientCleared"]
+    assert (rec[0].role, float(rec[0].value), rec[1].accumulated) == ("gradient", 3.0, False)
+
+
+def test_parameters_are_told_where_they_are_not_the_defaults():
+    x = lab.tensor(np.ones((3, 4)), requires_grad=True)
+    with lab.record(kinds=[OpRecorded]) as rec:
+        x.sum()
+        x.sum(axis=0)
+        x.max(axis=1, keepdims=True)
+        x[0]
+        x[1:, ..., ::2]
+        x[np.array([0, 1]), None]
+        x[[0, 2]]
+        x.reshape(2, -1)
+        x.transpose()
+        x.transpose(1, 0)
+        lab.relu(x)
+        lab.softmax(x)
+        x.astype("float32")
+        x * x
+        x[list(range(100)) * 0 + [0] * 50]
+    assert [e.params for e in rec][:-1] == [
+        "", "axis=0", "axis=1, keepdims=True", "[0]", "[1:, ..., ::2]", "[int64 (2), None]", "[[0, 2]]",
+        "shape=(2, -1)", "", "axes=(1, 0)", "", "", "", "",
+    ]  # fmt: skip
+    assert len(rec[-1].params) <= 42
+
+
+def test_parameters_of_a_transform_are_told_and_none_without_sources():
+    with lab.record(kinds=[OpRecorded]) as rec:
+        lab.grad(lambda x: (x.sum(axis=0) * x[0]).sum())(np.ones((2, 2)))
+    assert [e.params for e in rec if e.op in {"sum", "getitem"}][:2] == ["axis=0", "[0]"]
+    with lab.record(kinds=[OpRecorded], sources=False, detail="value") as rec:
+        lab.tensor(np.ones(2), requires_grad=True).sum(axis=0)
+    assert [e.params for e in rec] == [""]

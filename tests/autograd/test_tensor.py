@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lab
-from lab.errors import ArgumentError
+from lab.errors import ArgumentError, DTypeError, LabError
 from tests.numerics import close
 
 
@@ -197,3 +197,45 @@ def test_methods_are_the_ops():
     assert x.astype("float32").dtype == np.float32
     assert callable(lab.ops.exp)
     assert "Exponential" in lab.exp.__doc__
+
+
+X = lab.tensor(2.0, requires_grad=True)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda: X // 2, r"// of tensors is not among the operations\ngiven: Tensor, int\nhint:  lab.floor\(x / y\)"),
+        (lambda: 2 // X, r"// of tensors"),
+        (lambda: X % 2, r"% of tensors is not among the operations\ngiven: Tensor, int\nhint:  x - y \* lab.floor"),
+        (lambda: 2 % X, r"% of tensors"),
+        (lambda: divmod(X, 2), r"divmod of tensors"),
+        (lambda: round(X, 1), r"a tensor is not rounded\ngiven: Tensor, int\nhint:  round\(x.item\(\), 2\)"),
+        (lambda: lab.Tensor(), r"tensors are made by a function\ngiven: nothing\nhint:  lab.tensor"),
+        (lambda: lab.Tensor([1.0]), r"tensors are made by a function\ngiven: list"),
+        (lambda: lab.tensor([1.0], dtype="foo"), r"this is no dtype\ngiven: 'foo'\nhint:  a dtype of numbers"),
+        (lambda: lab.tensor([X, 2]), r"a list of tensors is joined, not copied\ngiven: \[ten.*\nhint:  lab.stack"),
+        (lambda: lab.tensor([[X, 2], [3, 4]]), r"a list of tensors is joined, not copied"),
+        (lambda: np.argmax(X), r"np.argmax does not work on a tensor\ngiven: Tensor\nhint:  use np.argmax\(x.numpy"),
+        (lambda: lab.vmap(lambda i: np.ones(3)[i])(np.array([0, 1])),
+         r"a value inside vmap is not made an array[\s\S]*lab.one_hot\(index, n=len\(a\)\) @ a"),
+        (lambda: lab.one_hot([0, 5], 3), r"one_hot met a label outside the classes\ngiven: labels 0 to 5, n=3"),
+        (lambda: lab.cross_entropy(np.zeros((1, 2)), [5]), r"a label outside the classes[\s\S]*hint:  labels count"),
+    ],
+)  # fmt: skip
+def test_what_is_not_possible_says_what_is(use, message):
+    with pytest.raises(LabError, match=message):
+        use()
+
+
+@pytest.mark.parametrize("logits", [np.array([1.0, 2.0]), lab.tensor([1.0, 2.0], requires_grad=True)])
+def test_the_number_0_is_a_label(logits):
+    assert float(lab.cross_entropy(logits, 0)) == pytest.approx(np.log(1 + np.e))
+    with pytest.raises(DTypeError, match="cross_entropy needs integer labels"):
+        lab.cross_entropy(logits, 0.0)
+
+
+def test_a_list_of_numbers_that_fails_in_a_differentiated_function_is_explained():
+    with pytest.raises(TypeError) as caught:
+        lab.grad(lambda v: v * v)([1.0, 2.0])
+    assert "lab.tensor([...]) makes one tensor of it" in caught.value.__notes__[0]

@@ -1,17 +1,30 @@
 """One JupyterLab server and one Chromium for all browser tests; screenshots go to $LAB_SHOTS, or to a temporary
 folder.
+
+Opening a page and starting a kernel costs more than most tests, so tests share one notebook: each writes its own cells
+into it. A test that fails takes the notebook down with it, and the next one opens another.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.browser.harness import LabPage, LabServer, launch
+from tests.browser.harness import VIEWPORT, LabPage, LabServer, launch
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember which tests failed."""
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -35,22 +48,57 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def lab_page(browser: Browser, server: LabServer, request: pytest.FixtureRequest) -> Iterator[Callable[..., LabPage]]:
-    """Opens a notebook made of the given cells, runs it all, and at the end shuts its kernel down."""
-    opened: list[LabPage] = []
+class Desk:
+    """The notebook that tests share."""
 
-    def make(*cells: str, run: bool = True) -> LabPage:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        lab = LabPage(page, server, f"{request.node.name[:60].replace('[', '_').replace(']', '')}.ipynb")
-        opened.append(lab)
+    def __init__(self, browser: Browser, server: LabServer) -> None:
+        self.browser, self.server = browser, server
+        self.shared: LabPage | None = None
+
+    def open(self, name: str, *cells: str) -> LabPage:
+        """A new notebook in a new page with a new kernel."""
+        lab = LabPage(self.browser.new_page(viewport=VIEWPORT), self.server, name)
         lab.write(*cells)
         lab.open()
+        return lab
+
+    def use(self, *cells: str) -> LabPage:
+        """The shared notebook, with these cells in place of all others."""
+        if self.shared is None:
+            self.shared = self.open("shared.ipynb", *cells)
+        else:
+            self.shared.rewrite(*cells)
+        return self.shared
+
+    def clear(self) -> None:
+        """End the shared notebook."""
+        lab, self.shared = self.shared, None
+        if lab is not None:
+            lab.close()
+
+
+@pytest.fixture(scope="session")
+def desk(browser: Browser, server: LabServer) -> Iterator[Desk]:
+    made = Desk(browser, server)
+    yield made
+    made.clear()
+
+
+@pytest.fixture
+def lab_page(desk: Desk, request: pytest.FixtureRequest) -> Iterator[Callable[..., LabPage]]:
+    """A notebook made of the given cells, run; `fresh` for a page and a kernel of its own."""
+    own: list[LabPage] = []
+
+    def make(*cells: str, run: bool = True, fresh: bool = False) -> LabPage:
+        if fresh:
+            own.append(desk.open(f"{request.node.name[:60].replace('[', '_').replace(']', '')}.ipynb", *cells))
+        lab = own[-1] if fresh else desk.use(*cells)
         if run:
             lab.run_all()
         return lab
 
     yield make
-    for lab in opened:
-        lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-        lab.page.close()
+    for lab in own:
+        lab.close()
+    if request.node.stash.get(FAILED, False):
+        desk.clear()

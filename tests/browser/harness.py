@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import nbformat
-from playwright.sync_api import Browser, Page, Playwright, WebSocket
+from playwright.sync_api import Browser, Page, Playwright, ViewportSize, WebSocket, expect
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -28,7 +28,25 @@ FLAGS = (
 )  # fmt: skip
 PATIENCE_MS = int(os.environ.get("LAB_PATIENCE_MS", "120000"))
 """Longest wait for anything: machines that test are busy."""
+expect.set_options(timeout=PATIENCE_MS)
+VIEWPORT: ViewportSize = {"width": 1280, "height": 900}
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
+
+CLEAN = """
+def _clean():
+    import lab.training
+    from ipywidgets.widgets.widget import _instances
+    from widgets.live.library import Library, PlotlyLibrary
+    lab.training.stop_all()
+    libraries = [w for w in _instances.values() if isinstance(w, (Library, PlotlyLibrary))]
+    kept = {id(w) for library in libraries for w in (library, library.layout)}
+    for widget in list(_instances.values()):
+        if id(widget) not in kept:
+            widget.close()
+_clean()
+del _clean
+"""
+"""What a test leaves in the shared kernel is stopped and closed; libraries stay, as they do for a reader."""
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -152,6 +170,36 @@ class LabPage:
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.server.root / self.name)
 
+    def rewrite(self, *cells: str) -> None:
+        """Put other cells into the open notebook, and take out of its kernel what the old ones left there."""
+        self.page.set_viewport_size(VIEWPORT)
+        self.page.mouse.move(0, 0)
+        self.page.evaluate(
+            """sources => {
+                const cells = window.jupyterapp.shell.currentWidget.content.model.sharedModel;
+                cells.transact(() => {
+                    cells.deleteCellRange(0, cells.cells.length);
+                    cells.insertCells(0, sources.map(source => ({ cell_type: "code", source })));
+                });
+            }""",
+            list(cells),
+        )
+        self.kernel(CLEAN)
+        self.errors.clear()
+        self.foreign.clear()
+
+    def reload(self) -> None:
+        """Save the notebook and load its page again, as a reader who presses F5."""
+        self.command("docmanager:save")
+        address = self.page.url.split("?")[0]
+        self.page.goto(f"{address}?token={self.server.token}", wait_until="domcontentloaded")
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+
+    def close(self) -> None:
+        """Shut the kernel down and close the page."""
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        self.page.close()
+
     def open(self) -> None:
         """Open the notebook and wait for its kernel."""
         self.page.goto(self.server.url(self.name), wait_until="domcontentloaded")
@@ -159,6 +207,7 @@ class LabPage:
         self.page.wait_for_function(
             f"() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady && {KERNEL}?.status === 'idle'"
         )
+        self.kernel("pass")  # what the page asks a new kernel about widgets is answered before any cell makes one
 
     def command(self, name: str) -> None:
         """Run one of JupyterLab's commands and wait for it."""

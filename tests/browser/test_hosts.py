@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Locator
 
 from tests.browser.harness import KERNEL, LabPage
-from widgets.geometry import edge_shape, lanes
-from widgets.scene import Edge, Node, Scene
+from widgets.pictures.geometry import edge_shape, lanes
+from widgets.pictures.scene import Edge, Node, Scene
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -18,10 +19,10 @@ Open = Callable[..., LabPage]
 SETUP = """
 import numpy as np, plotly.graph_objects as go, ipywidgets as ipw
 from IPython.display import display
-from widgets import theme
-from widgets.chart import Chart
-from widgets.host import ChartHost, SceneHost
-from widgets.scene import Edge, Node, Scene, Token
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
+from widgets.live.host import ChartHost, SceneHost
+from widgets.pictures.scene import Edge, Node, Scene, Token
 
 def graph(step=0, label="x * y"):
     back = step > 0
@@ -92,7 +93,7 @@ def wait_label(lab: LabPage, key: str, text: str) -> None:
 
 
 def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other_server(lab_page: Open, shots: Path):
-    lab = lab_page(SETUP, SCENE, CHART)
+    lab = lab_page(SETUP, SCENE, CHART, fresh=True)
     wait_scene(lab, 9)
     wait_chart(lab)
     still(lab)
@@ -175,12 +176,40 @@ def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Path):
     lab.page.wait_for_function(
         "first => document.querySelector('.lab-svg > g').getAttribute('transform') === first", arg=at_first
     )
-    lab.page.locator('.lab-node[data-key="#z"]').hover()
+    still(lab)
     tip = lab.page.locator(".lab-tip")
-    tip.wait_for(state="visible")
-    assert tip.inner_text().split("\n") == ["m + x", "15.0", "grad 1.0"]
-    lab.shoot(".lab-scene", shots / "scene-tooltip.png")
+    lab.page.locator('.lab-node[data-key="#z"]').hover()
+    assert tip.is_hidden(), "all that it would say can be read"
+    for _ in range(2):
+        lab.page.locator("button[aria-label='zoom out']").click()
+    for key, words in (("z", "m + x\n15.0\ngrad 1.0"), ("g", "encoder\n12 operations x 3"), ("y", "y\n4.0")):
+        node = lab.page.locator(f'.lab-node[data-key="#{key}"]')
+        node.hover()
+        lab.page.wait_for_function("words => document.querySelector('.lab-tip').innerText === words", arg=words)
+        assert apart(tip, node.locator(".lab-box").last)
+    lab.page.screenshot(path=str(shots / "scene-tooltip.png"))
     assert lab.errors == []
+
+
+def test_nothing_ever_covers_a_node(lab_page: Open):
+    lab = lab_page(SETUP, SCENE)
+    wait_scene(lab, 9)
+    still(lab)
+    tools = lab.page.locator(".lab-tools")
+    for node in lab.page.locator(".lab-node[data-key]").all():
+        assert apart(tools, node)
+    node = lab.page.locator('.lab-node[data-key="#z"]')
+    node.click()
+    assert lab.page.locator(".lab-tip").is_hidden()
+
+
+def apart(a: Locator, b: Locator) -> bool:
+    """Whether two things in the page do not overlap."""
+    one, other = a.bounding_box(), b.bounding_box()
+    assert one is not None
+    assert other is not None
+    beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+    return beside or one["y"] + one["height"] <= other["y"] or other["y"] + other["height"] <= one["y"]
 
 
 def test_patches_arrive_a_flood_is_coalesced_and_the_cell_still_ends(lab_page: Open):
@@ -269,10 +298,7 @@ def test_a_reloaded_page_shows_the_current_picture_and_stays_live(lab_page: Open
     wait_scene(lab, 9)
     lab.kernel("host.show(graph(label='before')); chart.show(loss(50))")
     wait_label(lab, "m", "before")
-    lab.command("docmanager:save")
-    address = lab.page.url.split("?")[0]
-    lab.page.goto(f"{address}?token={lab.server.token}", wait_until="domcontentloaded")
-    lab.page.wait_for_selector(".jp-Notebook .jp-Cell")
+    lab.reload()
     wait_scene(lab, 9)
     assert label(lab, "m") == "before"
     lab.page.wait_for_function("() => document.querySelector('.lab-plot')?._fullData?.[0].x.length === 50")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.harness import KERNEL, PATIENCE_MS, LabPage, LabServer
+from tests.browser.harness import KERNEL, PATIENCE_MS, VIEWPORT, LabPage, LabServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -41,8 +41,8 @@ class Learner:
         self.button(code, button).click()
 
     def button(self, code: str, name: str) -> Locator:
-        """A button by the words on it (its icon is a letter to the browser, so the role's name will not do)."""
-        return self.cell(code).locator("button", has_text=re.compile(rf"^\s*{name}\s*$"))
+        """A button by its name, as a screen reader says it."""
+        return self.cell(code).get_by_role("button", name=name, exact=True)
 
     def status(self, code: str) -> Locator:
         """The line that a screen reader speaks when it changes."""
@@ -97,7 +97,7 @@ def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
     # So long that it cannot end by itself before a slow machine has pressed all buttons.
     (server.root / LESSON.name).write_text(text.replace("epochs=150", "epochs=20_000"), "utf-8")
     (server.root / "my_progress.json").unlink(missing_ok=True)
-    lab = LabPage(browser.new_page(viewport={"width": 1280, "height": 900}), server, LESSON.name)
+    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, LESSON.name)
     lab.open()
     someone = Learner(lab)
     lab.page.evaluate(  # not awaited: the training below is handled while the cells run
@@ -106,8 +106,7 @@ def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
     someone.paused_at = train_by_hand(someone)
     lab.page.wait_for_function(f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')")
     yield someone
-    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
-    lab.page.close()
+    lab.close()
 
 
 def train_by_hand(learner: Learner) -> int:
@@ -179,6 +178,35 @@ def test_every_box_of_the_training_step_is_in_the_recording(learner):
     assert kinds.count("leaf") == n_leaves
 
 
+def test_the_training_step_can_be_read_and_the_view_follows_what_happens(learner, shots):
+    code = "Player(GraphView(one_step"
+    learner.press(code, "Start")
+    cell = learner.cell(code).element_handle()
+    n_stops = learner.kernel("len(GraphView(one_step).stop_positions(one_step))")
+    for width, height in ((1024, 700), (1280, 900)):
+        learner.page.set_viewport_size({"width": width, "height": height})
+        for stop in range(1, n_stops + 1):
+            if stop > 1:
+                learner.press(code, "Step")
+            expect(learner.cell(code).get_by_text(re.compile(rf"^{stop} of {n_stops}: "))).to_be_visible()
+            learner.page.wait_for_function(
+                """cell => {
+                    const stage = cell.querySelector(".lab-stage").getBoundingClientRect();
+                    const nodes = [...cell.querySelectorAll(".lab-node[data-state=new], .lab-node[data-state=active]")];
+                    const size = text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a;
+                    return nodes.length && nodes.every(node => {
+                        const box = node.querySelector(".lab-box").getBoundingClientRect();
+                        return box.top >= stage.top && box.bottom <= stage.bottom
+                            && box.left >= stage.left && box.right <= stage.right
+                            && [...node.querySelectorAll("text")].every(text => size(text) > 10.5);
+                    });
+                }""",
+                arg=cell,
+            )
+        learner.cell(code).screenshot(path=str(shots / f"training_step_{width}.png"))
+        learner.press(code, "Start")
+
+
 def test_a_click_on_a_box_tells_its_rules_as_the_table_of_operations_has_them(learner):
     code = "GraphView(forward)"
     cell = learner.cell(code)
@@ -186,6 +214,8 @@ def test_a_click_on_a_box_tells_its_rules_as_the_table_of_operations_has_them(le
     for rule in learner.kernel("[lab.ops.PRIMITIVES['multiply'].rule_text(i) for i in (0, 1)]"):
         expect(cell.get_by_text(rule).first).to_be_visible()
     expect(cell.get_by_text("z = x * y + x").last).to_be_visible()
+    prompt = cell.locator(".jp-InputPrompt").text_content() or ""
+    expect(cell.get_by_text(f"cell In [{re.sub(r'[^0-9]', '', prompt)}], line 4")).to_be_visible()
 
 
 def test_predictions_are_committed_by_keyboard_and_the_gap_is_what_the_kernel_says(learner):

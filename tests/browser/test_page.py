@@ -15,12 +15,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.harness import PATIENCE_MS
-from widgets import theme
-from widgets.chart import Chart
-from widgets.library import bundle
-from widgets.page import Frame, write_page
-from widgets.patch import apply, diff
-from widgets.scene import Edge, Node, Scene, Token
+from widgets.export.page import Frame, write_page
+from widgets.live.library import bundle
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import apply, diff
+from widgets.pictures.scene import Edge, Node, Scene, Token
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

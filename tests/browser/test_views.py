@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Locator
 
 from tests.browser.harness import LabPage
 
@@ -34,6 +35,17 @@ board = dashboard(run)
 board
 """
 
+EXPLODE = """
+import lab
+from widgets import dashboard
+train, _ = lab.data.digits()
+model = lab.nn.Linear(64, 1, rng=0)
+sgd = lab.optim.SGD(model.parameters(), learning_rate=0.01)
+data = train.inputs, train.targets[:, None].astype("float32")
+run = lab.fit(model, data, loss=lab.nn.mse, optimizer=sgd, epochs=1_000_000)
+dashboard(run)
+"""
+
 
 def says(lab: LabPage, text: str) -> None:
     """Wait until a live region says this."""
@@ -42,8 +54,8 @@ def says(lab: LabPage, text: str) -> None:
     )
 
 
-def button(lab: LabPage, name: str):
-    return lab.page.locator("button.jupyter-button", has_text=name).first
+def button(lab: LabPage, name: str) -> Locator:
+    return lab.page.get_by_role("button", name=name, exact=True)
 
 
 def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open, shots: Path):
@@ -104,6 +116,57 @@ def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Op
     slider.focus()
     lab.page.keyboard.press("ArrowRight")
     lab.until("print(run.hyperparameters['learning_rate'] > 0.001)", "True")
+    button(lab, "Stop").click()
+    says(lab, "stopped")
+    assert lab.errors == []
+
+
+def test_an_exploded_training_is_named_and_one_click_goes_back(lab_page: Open, shots: Path):
+    lab = lab_page(EXPLODE)
+    lines = "document.querySelectorAll('.lab-plot .scatterlayer .trace').length"
+    lab.page.wait_for_function(f"() => {lines} >= 3")
+    rate = lab.page.get_by_role("slider").first
+    rate.focus()
+    lab.page.keyboard.press("End")
+    says(lab, "paused: ")
+    state = lab.page.get_by_role("status").first.text_content() or ""
+    assert "nan" in state or "inf" in state
+    assert "at step " in state
+    assert "first nan or inf" in state, "the operation in which it began"
+    assert lab.page.evaluate(lines) >= 3, "nothing blanks"
+    lab.theme("JupyterLab Light")
+    button(lab, "Back to sound state").focus()
+    ring = "getComputedStyle(document.activeElement).outlineWidth"
+    assert lab.page.evaluate(ring) == "2px", "the focus can be seen"
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "exploded.png")
+    lab.page.keyboard.press("Enter")
+    says(lab, "Back at step ")
+    says(lab, "lower it, then go on")
+    lab.until("import numpy as np; print(all(np.isfinite(p.numpy()).all() for p in model.parameters()))", "True")
+    assert not button(lab, "Back to sound state").is_visible()
+    at = int(lab.kernel("print(run.progress[0])"))
+    rate.focus()
+    lab.page.keyboard.press("Home")
+    lab.until("print(run.hyperparameters['learning_rate'] < 0.01)", "True")
+    button(lab, "Resume").click()
+    lab.until(f"print(run.state, run.progress[0] > {at} + 50)", "running True")
+    assert lab.page.evaluate(lines) >= 3
+    button(lab, "Stop").click()
+    says(lab, "stopped")
+    assert lab.errors == []
+
+
+def test_a_page_that_is_reloaded_while_the_training_runs_has_its_views_back_and_they_stay_live(lab_page: Open):
+    lab = lab_page(TRAIN)
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer .trace').length >= 2")
+    lab.reload()
+    last = "document.querySelector('.lab-plot')?._fullData?.[0].x.slice(-1)[0]"
+    lab.page.wait_for_function(f"() => {last} > 0")
+    shown = lab.page.evaluate(last)
+    lab.page.wait_for_function(f"shown => {last} > shown", arg=shown)
+    button(lab, "Pause").click()
+    says(lab, "paused")
+    lab.until("print(run.state)", "paused")
     button(lab, "Stop").click()
     says(lab, "stopped")
     assert lab.errors == []

@@ -76,8 +76,16 @@ def test_a_pair_of_arrays_is_a_data_set():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Loader(numbered(3), 0), ArgumentError, "a batch holds at least one example\ngiven: batch_size=0"),
-        (lambda: Loader(numbered(3), 1, rng=-1), ArgumentError, "a seed is not negative\ngiven: rng=-1"),
+        (lambda: Loader(numbered(3), 0), ArgumentError, "batch_size is a whole number of at least 1\ngiven:"),
+        (lambda: Loader(numbered(3), 1, rng=-1), ArgumentError, "rng is a seed of 0 or more, a Generator, or None\n"),
+        (lambda: Loader(numbered(3), 2.5), ArgumentError, "at least 1\ngiven: batch_size=2.5\nhint:  64 is"),
+        (lambda: Loader(numbered(3), 1, rng="a"), ArgumentError, "given: rng='a'\nhint:  for example rng=0"),
+        (lambda: numbered(3).split(1, rng=0.5), ArgumentError, "given: rng=0.5"),
+        (lambda: Loader(([[1.0], [2.0, 3.0]], [0, 1]), 1), DataError,
+         "the inputs are not a rectangle\ngiven: [[1.0], [2.0, 3.0]]\nhint:  each row needs the same number"),
+        (lambda: Loader(([[1.0], [2.0]], ["cat", "dog"]), 1), DataError,
+         "the targets are not numbers\ngiven: <U3 ['cat', 'dog']\nhint:  turn words into integers first"),
+        (lambda: Loader(([[None], [2.0]], [0, 1]), 1), DataError, "the inputs are not numbers\ngiven: object"),
         (lambda: Loader([1, 2, 3], 1), DataError, "not a data set\ngiven: list\nhint:  give a Dataset or a pair"),
         (lambda: Dataset(np.zeros((2, 1)), np.zeros(3)), DataError, "one target for each input\ngiven: inputs (2, 1)"),
         (lambda: Dataset(np.zeros((0, 1)), np.zeros(0)), DataError, "at least one example"),

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+import lab
 from lab.config import STATE, using
 from lab.errors import ArgumentError
-from lab.events import Bus, Detail, Event, GradientStored, Listening, RunStateChanged, listen
+from lab.events import (
+    Bus,
+    Detail,
+    Event,
+    GradientStored,
+    Listening,
+    OpRecorded,
+    Recording,
+    RunStateChanged,
+    bus,
+    listen,
+    record,
+)
 from lab.events.bus import BATCH
 
 WAIT = 30.0
@@ -134,6 +147,7 @@ def test_closing_gives_up_on_one_that_is_stuck_and_counts_what_it_was_not_told()
     emit(bus, *range(10))
     listening.close(timeout=0.01)
     assert bus.listeners == ()
+    assert listening.dropped == 19  # at once, not when the function comes back
     go_on.set()
     listening._thread.join(WAIT)
     assert listening.dropped == 19
@@ -185,3 +199,34 @@ def test_losses_of_the_bus_are_counted() -> None:
         listening.lost(3)
     assert listening.dropped == 3
     assert repr(listening) == "<Listening of print: closed, 3 dropped>"
+
+
+def test_a_function_that_computes_with_tensors_does_not_hear_itself_nor_its_like() -> None:
+    x, seen, told = lab.tensor(2.0, requires_grad=True), list[str](), threading.Event()
+
+    def double(event: Event) -> None:
+        seen.append(event.op)  # type: ignore[attr-defined]
+        (x + x) * 2.0
+        told.set()
+
+    with record(kinds=[OpRecorded]) as mine, listen(double, kinds=[OpRecorded]), listen(double, kinds=[OpRecorded]):
+        lab.exp(x)
+        assert told.wait(WAIT)
+    bus.flush()
+    assert seen == ["exp", "exp"]
+    assert [e.op for e in mine] == ["exp"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: listen(3), r"listen needs a function of one event\ngiven: 3\nhint:  lab.listen\(print\)"),  # type: ignore[arg-type]
+        (lambda: listen(print, kinds=["a"]), r"kinds holds kinds of events\ngiven: 'a'\nhint:  classes"),  # type: ignore[list-item]
+        (lambda: Recording(kinds="OpRecorded"), r"kinds holds kinds of events\ngiven: 'OpRecorded'"),  # type: ignore[arg-type]
+        (lambda: Recording(kinds=[int]), r"kinds holds kinds of events\ngiven: <class 'int'>"),  # type: ignore[list-item]
+    ],
+)
+def test_what_is_no_function_or_no_kind_is_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make()
+    assert bus.listeners == ()

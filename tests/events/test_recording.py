@@ -141,7 +141,7 @@ def test_fields_that_were_left_out_have_their_defaults_and_others_are_refused(ca
     bus.emit_row(OpRecorded, 1, "mul")
     bus.flush()
     assert len(rec) == 2
-    assert "an event of kind OpRecorded has other fields than its kind\ngiven: 2 values for 10 fields" in str(
+    assert "an event of kind OpRecorded has other fields than its kind\ngiven: 2 values for 11 fields" in str(
         rec.detached_because
     )
     assert "was detached" in caplog.text
@@ -355,3 +355,32 @@ def test_a_recording_that_fails_does_not_disturb_the_block(caplog: pytest.LogCap
     assert isinstance(good.detached_because, ValueError)
     assert not bad.live
     assert len(bad) == len(good) == 0
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        len,
+        lambda rec: [e.node for e in rec][-1] + 1,
+        lambda rec: rec[-1].node + 1,
+        lambda rec: rec[2].node + 1,
+        lambda rec: len(rec[:]),
+        lambda rec: rec.columns(GradientStored).n_rows,
+        lambda rec: len(rec.positions(GradientStored)),
+        lambda rec: 3 * (rec.kinds == [GradientStored]),
+        lambda rec: int(repr(rec).split()[1]),
+        lambda rec: len(pickle.loads(pickle.dumps(rec))),
+    ],
+)
+def test_who_looks_inside_the_block_sees_what_happened_so_far(look: Callable[[Recording], int]) -> None:
+    with record() as rec:
+        for node in range(3):
+            bus.emit(GradientStored(node, accumulated=False))
+        assert look(rec) == 3
+
+
+def test_a_file_saved_inside_the_block_has_what_happened_so_far(tmp_path: Path) -> None:
+    with record() as rec:
+        bus.emit(GradientStored(1, accumulated=False))
+        rec.save(tmp_path / "early.lab")
+        assert list(Recording.load(tmp_path / "early.lab")) == [GradientStored(1, accumulated=False)]

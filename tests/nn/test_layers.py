@@ -72,7 +72,16 @@ def test_mse_is_the_mean_square_and_differentiates():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Linear(0, 1), ArgumentError, "at least one input and one output\ngiven: n_in=0, n_out=1"),
+        (lambda: Linear(0, 1), ArgumentError, "n_in is a whole number of at least 1\ngiven: n_in=0\nhint:  Linear("),
+        (lambda: Linear(1, -1), ArgumentError, "n_out is a whole number of at least 1\ngiven: n_out=-1"),
+        (lambda: mlp(4, 2.5), ArgumentError, "n_out is a whole number of at least 1\ngiven: n_out=2.5"),
+        (lambda: mlp("4", 2), ArgumentError, "n_in is a whole number of at least 1\ngiven: n_in='4'"),
+        (lambda: mlp(4, 2, rng="a"), ArgumentError, "rng is a seed of 0 or more, a Generator, or None\ngiven: rng='a'"),
+        (
+            lambda: mlp(3, 2, rng=0)("abc"),
+            ArgumentError,
+            "layer '0' Linear(3, 2) cannot take this input\ngiven: 'abc'\nhint:  give it a tensor or an array",
+        ),
         (
             lambda: Linear(1, 1, init="best"),
             ArgumentError,

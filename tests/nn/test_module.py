@@ -177,3 +177,28 @@ def test_operations_know_their_module_while_sources_are_recorded():
 def test_without_gradients_nothing_is_recorded():
     with no_grad():
         assert not Linear(1, 1)(tensor(np.ones((1, 1), np.float32))).requires_grad
+
+
+class Box(Module):
+    def __init__(self):
+        self.weight = parameter([1.0])
+
+
+def test_a_module_that_would_hold_itself_is_refused_and_stays_as_it_was():
+    outer, inner = Box(), Box()
+    outer.inner = inner
+    with pytest.raises(ArgumentError) as caught:
+        inner.back = [outer]
+    assert caught.value.problem == "a module cannot hold itself"
+    assert caught.value.given == "back.0.inner is a Box that it lies in"
+    with pytest.raises(ArgumentError, match="a module cannot hold itself"):
+        outer.inner = outer
+    assert outer.inner is inner
+    assert not hasattr(inner, "back")
+    assert [name for name, _ in outer.named_parameters()] == ["weight", "inner.weight"]
+
+
+def test_a_module_held_twice_is_no_circle():
+    outer, shared = Box(), Box()
+    outer.one, outer.two = shared, [shared]
+    assert [name for name, _ in outer.named_parameters()] == ["weight", "one.weight"]

@@ -190,3 +190,38 @@ def test_an_empty_matmul_has_zero_gradients():
     (a @ b).sum().backward()
     assert array(a @ b).tolist() == [[0.0] * 3] * 2
     assert (a.grad.shape, b.grad.shape) == ((2, 0), (0, 3))
+
+
+@pytest.mark.parametrize(
+    ("op", "right"),
+    [(lab.sum, 3000.0), (lab.mean, 1.0), (lab.logsumexp, 1.0 + np.log(3000.0))],
+)
+@pytest.mark.parametrize("axis", [None, 0])
+def test_float16_is_summed_wider_than_it_is_kept(op, right, axis):
+    x = np.ones((3000, 2) if axis == 0 else (3000,), np.float16)  # 2,048 + 1 is 2,048 in float16
+    got = np.asarray(op(x, axis=axis))
+    assert got.dtype == np.float16
+    assert got.ravel() == pytest.approx(right, rel=1e-3)
+
+
+def test_the_mean_of_more_entries_than_float16_can_count_is_finite_and_so_is_its_slope():
+    x = lab.tensor(np.ones(70_000, np.float16), requires_grad=True)
+    y = x.mean()
+    y.backward()
+    assert (y.item(), y.dtype) == (1.0, np.float16)
+    assert x.grad.numpy().sum(dtype=float) == pytest.approx(1.0, rel=1e-2)
+
+
+def test_softmax_and_cross_entropy_of_many_float16_entries():
+    rows = lab.log_softmax(np.zeros((70_000, 1), np.float16), axis=0)
+    assert rows[0] == pytest.approx(-np.log(70_000), rel=1e-3)
+    assert lab.softmax(np.zeros(70_000, np.float16)).sum(dtype=float) == pytest.approx(1.0, rel=1e-1)
+    assert lab.cross_entropy(np.zeros((70_000, 8), np.float16), np.zeros(70_000, int)) == pytest.approx(
+        np.log(8), rel=1e-3
+    )
+
+
+def test_a_bias_in_float16_gets_the_whole_sum_of_its_batch():
+    bias = lab.tensor(np.zeros(2, np.float16), requires_grad=True)
+    (lab.tensor(np.ones((3000, 2), np.float16)) + bias).sum().backward()
+    assert bias.grad.numpy().tolist() == [3000.0, 3000.0]

@@ -4,8 +4,10 @@ import math
 import numpy as np
 import pytest
 
+import lab
 from lab.autograd import tensor
 from lab.errors import ArgumentError, GradientError, ShapeError
+from lab.events import GradientCleared, ValueWritten
 from lab.nn import mlp, mse
 from lab.optim import SGD, Adam, AdamW
 
@@ -162,7 +164,8 @@ def test_a_graph_that_needs_the_values_before_the_step_refuses_to_go_on():
 def test_without_any_gradient_the_hint_is_backward():
     with pytest.raises(GradientError) as caught:
         Adam([leaf()]).step()
-    assert str(caught.value) == "no parameter has a gradient\nhint:  call loss.backward() before step()"
+    wanted = "no parameter has a gradient\ngiven: none of 1 has one\nhint:  call loss.backward() before step()"
+    assert str(caught.value) == wanted
 
 
 def test_a_parameter_that_took_no_part_is_named_and_nothing_moves():
@@ -193,7 +196,7 @@ TWICE = leaf(name="w")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Adam([]), "an optimiser needs parameters\nhint:  Adam(model.parameters())"),
+        (lambda: Adam([]), "an optimiser needs parameters\ngiven: none\nhint:  Adam(model.parameters())"),
         (lambda: Adam([TWICE, TWICE]), "a parameter is given twice\ngiven: w\nhint:  each would move twice"),
         (lambda: Adam([tensor(1.0)]), "this cannot be optimised\ngiven: number 0: Tensor\nhint:  give leaf tensors"),
         (lambda: Adam([TWICE * 2.0]), "this cannot be optimised"),
@@ -203,6 +206,9 @@ TWICE = leaf(name="w")
         (lambda: SGD([TWICE], math.inf), "learning_rate is out of range\ngiven: inf"),
         (lambda: SGD([TWICE], momentum=1.0), "momentum is out of range\ngiven: 1.0\nhint:  at least 0, below 1"),
         (lambda: Adam([TWICE], beta2=1.0), "beta2 is out of range"),
+        (lambda: SGD([TWICE], "a"), "learning_rate is a number\ngiven: learning_rate='a'\nhint:  at least 0, finite"),
+        (lambda: SGD([TWICE]).set("momentum", None), "momentum is a number\ngiven: momentum=None"),
+        (lambda: setattr(SGD([TWICE]), "learning_rate", "0.1"), "is a number\ngiven: learning_rate='0.1'"),
         (
             lambda: SGD([TWICE]).set("beta1", 0.5),
             "SGD has no such hyperparameter\ngiven: 'beta1'\nhint:  one of learning_rate, momentum, weight_decay",
@@ -230,3 +236,34 @@ def test_an_optimiser_prints_its_hyperparameters():
     assert (
         repr(AdamW([leaf()])) == "AdamW(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.01)"
     )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_step_tells_each_parameter_once_and_so_does_what_puts_values_back(rule):
+    a, b = leaf([1.0, 2.0]), leaf(3.0, "float32")
+    optimizer = rule([a, b], 0.5)
+    (a.sum() * b).backward()
+    kept = optimizer.snapshot()
+    with lab.record(detail="value") as rec:
+        optimizer.step()
+        optimizer.zero_grad()
+        optimizer.zero_grad()
+        optimizer.restore(kept)
+    written = [
+        *(("ValueWritten", a), ("ValueSeen", a), ("ValueWritten", b), ("ValueSeen", b)),
+        *(("GradientCleared", a), ("GradientCleared", b)),
+        *(("ValueWritten", a), ("ValueSeen", a), ("ValueWritten", b), ("ValueSeen", b)),
+    ]
+    assert [(type(e).__name__, e.node) for e in rec] == [(word, p.node.id) for word, p in written]
+    assert [rec[i].value.tolist() for i in (7, 9)] == [[1.0, 2.0], 3.0]
+    assert rec[1].value.tolist() != [1.0, 2.0]
+
+
+def test_a_model_tells_that_its_gradients_are_forgotten_and_its_state_was_loaded():
+    model = mlp(2, 1)
+    model(tensor(np.ones((1, 2), np.float32))).sum().backward()
+    with lab.record(detail="shape") as rec:
+        model.zero_grad()
+        model.load_state_dict(model.state_dict())
+    ids = [p.node.id for p in model.parameters()]
+    assert [(type(e), e.node) for e in rec] == [*((GradientCleared, i) for i in ids), *((ValueWritten, i) for i in ids)]

@@ -163,6 +163,26 @@ def test_a_tangent_has_the_predicted_slope_and_the_true_one(lesson):
 
 def test_the_summary_counts_what_is_open(lesson):
     asked(lesson).commit(3)
+    lesson.reveal("slope")
     lesson.predict("other", "", answer=lambda: 1)
     assert repr(lesson) == "slope: You said 3, it is 4: 1 too low.\nother: not yet committed"
     assert "kept until the kernel ends" in lesson._repr_html_()
+
+
+def test_looking_at_a_lesson_reveals_nothing_and_locks_nothing(lesson):
+    card = asked(lesson)
+    card.commit(3)
+    for look in (repr(lesson), lesson._repr_html_()):
+        assert "slope: committed, not yet revealed" in look.replace("</td><td style='text-align:left'>", ": ")
+        assert "it is" not in look
+    assert card.prediction.outcome is None
+    card.commit(4)
+    assert "and so it is" in lesson.reveal("slope").text
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "a\\b", "", ".", "0 0", "<b>", 0, None, "x" * 65])
+def test_a_lesson_has_a_name_that_could_be_a_files(name):
+    with pytest.raises(ArgumentError, match="a lesson has a name of letters, digits") as caught:
+        Lesson(name, progress=Progress(None))
+    assert caught.value.given == repr(name)
+    assert caught.value.hint == 'Lesson("00"), as the first cell of the notebook says'

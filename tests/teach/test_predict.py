@@ -48,6 +48,25 @@ def test_the_gap_is_guess_minus_answer_and_right_means_within_tolerance(guess, a
     assert outcome.text.startswith("You said ")
 
 
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [("1/3", 1 / 3), (" -3 / 4 ", -0.75), ("3,0", 3.0), ("0,5", 0.5), ("-,5", -0.5), ("1e-3", 1e-3), ("+2", 2.0),
+     ("1,5/3", 0.5), ("\u22122", -2.0)],
+)  # fmt: skip
+def test_a_number_may_be_a_fraction_or_have_a_decimal_comma(said, number):
+    p = Prediction("x", answer=lambda: number)
+    p.commit(said)
+    assert p.guess == number
+    assert p.reveal().right
+
+
+@pytest.mark.parametrize("said", ["1/0", "1/2/3", "1,2,3", "1,000.5", "/", "1/", "2**3", "__import__('os')", "1/inf"])
+def test_what_could_be_read_in_two_ways_is_no_number(said):
+    with pytest.raises(ArgumentError, match="a prediction is a number here") as caught:
+        Prediction("x", answer=lambda: 1).commit(said)
+    assert caught.value.hint == "for example 2, -0.5 or 1/3"
+
+
 @pytest.mark.parametrize("value", ["four", None, math.nan, math.inf, [1]])
 def test_what_is_no_number_is_refused_with_an_example(value):
     p = Prediction("x", answer=lambda: 1)

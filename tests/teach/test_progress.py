@@ -28,9 +28,12 @@ def test_what_was_committed_and_checked_is_there_in_the_next_session(path):
     assert lesson.check(multiply_rule).passed
 
     again = Lesson("00", progress=Progress(path))
-    assert again.prediction("slope", "the slope", answer=lambda: 4.0).guess == 3
+    prediction = again.prediction("slope", "the slope", answer=lambda: 4.0)
+    assert prediction.guess == 3
     assert again.progress.chapter("00")["exercises"]["multiply_rule"]["passed"]
     assert "def multiply_rule" in again.progress.chapter("00")["exercises"]["multiply_rule"]["source"]
+    assert again.summary()[0] == ("slope", "committed, not yet revealed")
+    prediction.reveal()
     assert again.summary() == [
         ("slope", "You said 3, it is 4: 1 too low."),
         ("exercise multiply_rule", "passed"),

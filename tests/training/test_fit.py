@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from lab import ops
-from lab.autograd import tensor
+from lab.autograd import no_grad, tensor
 from lab.data import digits, moons
-from lab.errors import ArgumentError, DataError, RunError
+from lab.errors import ArgumentError, DataError, GradientError, RunError, ShapeError, UnsupportedError
 from lab.events import (
     Evaluated,
     HyperparameterChanged,
@@ -248,6 +248,38 @@ def test_rewinding_returns_to_the_last_sound_evaluation_and_training_goes_on():
     assert bits(network) == bits(untroubled)
 
 
+def test_a_state_whose_loss_exploded_is_none_to_come_back_to():
+    network, run = exploding()
+    paused(run).step(3)
+    at_three = bits(network) if paused(run) else None
+    run.set("learning_rate", 300.0)
+    run.step(9)
+    paused(run)
+    bus.flush()
+    losses = run.recording.columns(StepFinished)["loss"]
+    assert np.isfinite(losses).all()
+    assert losses[-1] > 3 * losses[0]
+    run.rewind()
+    assert run.progress[0] == 3
+    assert bits(network) == at_three
+    run.stop()
+
+
+def test_the_trouble_that_paused_a_run_names_the_operation():
+    _, run = exploding()
+    assert paused(run).trouble is None
+    run.set("learning_rate", 1e30)
+    run.resume()
+    with pytest.raises(RunError):
+        run.wait(SOON)
+    assert run.trouble is not None
+    assert run.trouble.problem == run.reason
+    assert run.trouble.given.startswith("first nan or inf")
+    run.rewind()
+    assert run.trouble is None
+    run.stop()
+
+
 def test_rewinding_after_the_end_restores_the_last_sound_state():
     network, run = exploding()
     paused(run).step(4)
@@ -263,16 +295,39 @@ def test_nan_in_the_data_is_named():
     inputs = TRAIN.inputs.copy()
     inputs[5, 1] = np.nan
     network = model()
-    with pytest.raises(RunError, match="the loss became nan at step 1\ngiven: 1 of 120 examples of the batch hold nan"):
+    with pytest.raises(RunError, match="the loss became nan at step 1") as caught:
         fit(network, (inputs, TRAIN.targets), batch_size=120).wait(SOON)
+    assert caught.value.given == "1 of 120 examples of the batch hold nan or inf in their inputs"
+    assert "learning_rate" not in caught.value.hint
+    assert caught.value.hint == (
+        "run.stop(); take them out of the data (np.isfinite(inputs) finds them), then fit anew"
+    )
     assert all(np.isfinite(value).all() for value in network.state_dict().values())
+
+
+def test_nan_in_the_targets_is_named():
+    targets = np.full((120, 2), np.inf, np.float32)
+    with pytest.raises(RunError, match=r"120 of 120 examples .* nan or inf in their targets\nhint:  run.stop"):
+        fit(model(), (TRAIN.inputs, targets), batch_size=120, loss=mse).wait(SOON)
 
 
 def test_nan_in_a_parameter_is_named():
     network = model()
     network[2].bias.value[0] = np.inf
-    with pytest.raises(RunError, match=r"1 of 2 entries of parameter 2.bias are nan or inf, since an update before"):
+    with pytest.raises(RunError, match="are nan or inf, before the first step") as caught:
         fit(network, TRAIN).wait(SOON)
+    assert caught.value.given.startswith("1 of 2 entries of parameter 2.bias")
+    assert caught.value.hint == "run.stop(); make the model anew, then fit that one"
+
+
+def test_a_parameter_that_was_spoilt_later_is_one_to_come_back_from():
+    network, run = exploding()
+    paused(run).step(2)
+    paused(run)
+    network[2].bias.value[0] = np.nan
+    run.resume()
+    with pytest.raises(RunError, match=r"2.bias are nan or inf, since an update before\nhint:  run.rewind"):
+        run.wait(SOON)
 
 
 class LogOfSomethingNegative(Module):
@@ -316,9 +371,31 @@ def test_a_gradient_that_is_no_number_is_held_before_the_update_and_its_rule_nam
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: fit(model(), TRAIN, epochs=0), ArgumentError, "training takes an epoch or more\ngiven: epochs=0"),
-        (lambda: fit(model(), TRAIN, batch_size=0), ArgumentError, "a batch holds at least one example"),
+        (lambda: fit(model(), TRAIN, epochs=0), ArgumentError, "epochs is a whole number of at least 1\ngiven:"),
+        (lambda: fit(model(), TRAIN, batch_size=0), ArgumentError, "batch_size is a whole number of at least 1"),
+        (lambda: fit(model(), TRAIN, epochs=2.5), ArgumentError, "at least 1\ngiven: epochs=2.5\nhint:  epochs=10"),
+        (lambda: fit(model(), TRAIN, epochs="3"), ArgumentError, "at least 1\ngiven: epochs='3'"),
+        (lambda: fit(model(), TRAIN, batch_size=2.5), ArgumentError, "given: batch_size=2.5"),
+        (lambda: fit(model(), TRAIN, measure_every=-1), ArgumentError, "given: measure_every=-1\nhint:  0 measures"),
+        (lambda: fit(model(), TRAIN, rng="a"), ArgumentError, "rng is a seed of 0 or more, a Generator, or None"),
+        (lambda: fit(model(), TRAIN, loss="mse"), ArgumentError,
+         "a loss is a function (prediction, targets) -> scalar tensor\ngiven: 'mse'\nhint:  loss=lab.cross_entropy"),
+        (lambda: fit(model(), TRAIN, optimizer="adam"), ArgumentError,
+         "the optimizer is none\ngiven: 'adam'\nhint:  optimizer=Adam(model.parameters(), "),
+        (lambda: fit(model(), TRAIN, optimizer=Adam), ArgumentError, "is none\ngiven: the class Adam"),
+        (lambda: fit(model(), TRAIN, optimizer=Adam(model().parameters())), ArgumentError,
+         "the optimizer was made for another model\ngiven: Adam(learning_rate=0.001"),
+        (lambda: fit(None, TRAIN), ArgumentError, "fit trains a Module\ngiven: None\nhint:  mlp(64, 32, 10)"),
+        (lambda: fit(lambda x: x, TRAIN), ArgumentError, "fit trains a Module\ngiven: the function <lambda>"),
+        (lambda: fit(Linear, TRAIN), ArgumentError, "fit trains a Module\ngiven: the class Linear"),
+        (lambda: no_grad()(fit)(model(), TRAIN), RunError,
+         "training needs gradients\ngiven: fit was called where no_grad switches them off\nhint:  start"),
+        (lambda: fit(model(), ([[1.0], [1.0, 2.0]], [0, 1])), DataError, "the inputs are not a rectangle"),
         (lambda: fit(model(), [1]), DataError, "not a data set"),
+        (lambda: fit(model(), TRAIN, name=3), ArgumentError, "the name of a run is text\ngiven: name=3\nhint:  for"),
+        (lambda: evaluate(None, TEST), ArgumentError, "a model is a Module or a function\ngiven: None\nhint:  mlp("),
+        (lambda: evaluate(model(), TEST, loss="mse"), ArgumentError, "a loss is a function (prediction, targets)"),
+        (lambda: evaluate(model(), TEST, batch_size=0), ArgumentError, "given: batch_size=0\nhint:  64 is"),
         (lambda: fit(Module(), TRAIN), ArgumentError, "an optimiser needs parameters"),
     ],
 )
@@ -384,3 +461,50 @@ def test_two_models_that_share_a_layer_are_not_trained_at_once():
         fit(Around(), TRAIN)
     run.stop()
     run.wait(SOON)
+
+
+class ByNumPy(Linear):
+    def forward(self, x):
+        return super().forward(x).numpy()
+
+
+@pytest.mark.parametrize("validation", [None, TEST])
+@pytest.mark.parametrize(
+    ("make", "loss", "error", "message"),
+    [
+        (model, lambda p, y: 1.0, UnsupportedError, "the loss must be a tensor\ngiven: float\nhint:  compute"),
+        (model, lambda p, y: p.mean().item(), UnsupportedError, "the loss must be a tensor\ngiven: float"),
+        (model, lambda p, y: p.mean(axis=0), ShapeError, r"must be a scalar\ngiven: shape \(2,\)"),
+        (model, lambda p, y: p.detach().mean(), GradientError, r"this loss cannot be learned from\ngiven: .*\nhint:"),
+        (lambda: ByNumPy(2, 2), ops.cross_entropy, UnsupportedError, "the loss must be a tensor\ngiven: float32"),
+    ],
+)
+def test_a_loss_that_cannot_be_learned_from_is_named_where_one_waits(make, loss, error, message, validation):
+    with pytest.raises(error, match=message):
+        fit(make(), TRAIN, loss=loss, validation=validation).wait(SOON)
+
+
+def test_a_function_is_trained_by_the_optimizer_that_knows_its_parameters():
+    weight = tensor(np.zeros((2, 2), np.float32), requires_grad=True)
+    fit(lambda x: x @ weight, TRAIN, optimizer=SGD([weight], 0.1), epochs=1).wait(SOON)
+    assert (weight.numpy() != 0).any()
+
+
+def test_a_regression_has_no_accuracy_even_on_whole_numbers():
+    found = evaluate(Linear(2, 1, rng=0), (np.ones((6, 2), np.float32), np.arange(6)), loss=lambda p, y: p.mean())
+    assert math.isnan(found.accuracy)
+    assert repr(found) == f"Evaluation of 6 examples: loss {found.loss:.4g}"
+    assert "accuracy" in repr(evaluate(model(), TEST))
+
+
+def test_who_differentiates_a_model_that_a_run_changes_meanwhile_is_told_to_pause_it():
+    network = model()
+    run = fit(network, TRAIN, epochs=1000, paused=True)
+    paused(run)
+    loss = ops.cross_entropy(network(tensor(TRAIN.inputs)), TRAIN.targets)
+    run.step()
+    paused(run)
+    with pytest.raises(GradientError, match="changed in place after the forward") as caught:
+        loss.backward()
+    assert caught.value.hint.endswith("where a run trains this model, run.pause() first")
+    run.stop()

@@ -6,6 +6,7 @@ import threading
 import traceback
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lab.errors import ArgumentError, RunError
@@ -117,9 +118,17 @@ def test_controls_of_an_ended_run_do_nothing_or_say_why():
             refused()
 
 
-def test_steps_go_forward_only():
-    with pytest.raises(ArgumentError, match=r"a run steps forward\ngiven: n=0\nhint:  run.rewind\(\) goes back"):
-        Run(Countdown(1)).step(0)
+@pytest.mark.parametrize("n", [0, -1, 1.5, "a", None, True])
+def test_steps_are_counted_in_whole_numbers_and_go_forward_only(n):
+    run = paused(Run(Countdown(5), paused=True))
+    with pytest.raises(ArgumentError) as caught:
+        run.step(n)
+    assert str(caught.value) == (
+        f"n is a whole number of at least 1\ngiven: n={n!r}\nhint:  run.step(3) does three; run.rewind() goes back"
+    )
+    assert (run.state, run.progress[0]) == ("paused", 0)
+    run.step(np.int64(2))
+    assert paused(run).progress[0] == 2
 
 
 def test_the_result_of_an_unfinished_run_is_refused_with_the_way_to_get_it():
@@ -158,6 +167,41 @@ def test_a_failure_that_nobody_waits_for_is_logged(caplog):
     assert "ZeroDivisionError" in caplog.text
 
 
+def test_a_failure_that_nobody_waits_for_says_so_in_one_line(capsys):
+    run = Run(Countdown(5, fails_at=5), name="unseen aloud")
+    assert run.join(SOON)
+    assert capsys.readouterr().err == (
+        "Run 'unseen aloud' failed at step 0: ZeroDivisionError: the countdown failed at 5. "
+        "`await run` shows where; in a script, run.wait().\n"
+    )
+
+
+def test_a_run_that_pauses_by_itself_says_so_when_nobody_waits(capsys):
+    run = paused(Run(Countdown(5, troubled_at=3), name="stuck aloud"))
+    assert capsys.readouterr().err == (
+        "Run 'stuck aloud' paused at step 2: the countdown stalled at 3. "
+        "`await run` shows more; in a script, run.wait().\n"
+    )
+    run.stop()
+
+
+@pytest.mark.parametrize("job", [Countdown(5, fails_at=3), Countdown(5, troubled_at=3)])
+def test_who_waits_hears_of_a_failure_by_the_exception_alone(job, capsys):
+    run = paused(Run(job, paused=True))
+
+    def wait():
+        with pytest.raises((ZeroDivisionError, RunError)):
+            run.wait(SOON)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    with run._changed:
+        assert run._changed.wait_for(lambda: run._watchers, SOON)
+    run.resume()
+    waiting.join(SOON)
+    assert capsys.readouterr().err == ""
+
+
 def test_even_an_exit_in_a_step_ends_the_run_and_not_the_process():
     class Exits(Countdown):
         def advance(self):
@@ -183,7 +227,7 @@ def test_trouble_pauses_names_itself_and_can_be_undone():
     for _ in range(2):
         with pytest.raises(RunError) as caught:
             run.wait(SOON)
-        assert str(caught.value) == "the countdown stalled at 3\nhint:  run.rewind(), then run.resume()"
+        assert str(caught.value) == "the countdown stalled at 3\ngiven: as told\nhint:  run.rewind(), then run.resume()"
     assert (run.state, run.reason, run.progress) == ("paused", "the countdown stalled at 3", (2, 5))
     assert repr(run) == "Run 'stuck': paused (the countdown stalled at 3), step 2 of 5"
     run.rewind()

@@ -1,6 +1,7 @@
 """grad, value_and_grad, vjp and jvp: what they take, return, refuse, and how they nest."""
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from lab.errors import (
     ShapeError,
     TracerLeakError,
     TransformError,
+    UnsupportedError,
 )
 from tests.numerics import array, close
 
@@ -333,7 +335,7 @@ def test_values_are_known_under_grad_and_jvp_but_not_under_vmap_and_jit():
     close(lab.grad(f)(2.0), 4.0)
     close(lab.grad(f)(0.5), -1.0)
     close(lab.jvp(f, (2.0,), (1.0,))[1], 4.0)
-    close(lab.grad(lambda x: x * float(x))(3.0), 3.0)
+    close(lab.grad(lambda x: x * int(x))(3.0), 3.0)
     for transform in (lab.vmap, lab.jit, lab.make_graph):
         for use in (f, lambda x: x * float(x), lambda x: x.item(), lambda x: x[int(x)], lambda x: x.numpy(),
                     lambda x: f"{x:.2f}", lambda x: np.ones(3)[x.astype(int)]):  # fmt: skip
@@ -355,3 +357,50 @@ def test_a_concretization_error_names_the_line_and_a_way_out():
 def test_an_error_inside_grad_is_the_users_own():
     with pytest.raises(KeyError, match="mine"):
         lab.grad(lambda x: {}["mine"])(1.0)
+
+
+@pytest.mark.parametrize(
+    ("lossy", "word"),
+    [
+        (lambda x: math.sin(x), r"float\(\)"),
+        (lambda x: x * math.exp(x), r"float\(\)"),
+        (lambda x: x * float(x), r"float\(\)"),
+        (lambda x: x * x.item(), r"\.item\(\)"),
+        (lambda x: x * x.numpy(), r"\.numpy\(\)"),
+        (lambda x: lab.grad(lambda y: y * x.item())(x), r"\.item\(\)"),
+    ],
+)
+def test_a_number_through_which_no_gradient_comes_back_is_refused_under_grad_and_jvp(lossy, word):
+    hint = r"[\s\S]*hint:  use the lab's functions \(lab.sin for math.sin\), or x.detach\(\)"
+    with pytest.raises(UnsupportedError, match=f"^{word} would lose the gradient of a value inside grad{hint}"):
+        lab.grad(lossy)(2.0)
+    with pytest.raises(UnsupportedError, match=f"^{word} would lose the gradient of a value inside jvp"):
+        lab.jvp(lossy, (2.0,), (1.0,))
+
+
+@pytest.mark.parametrize(
+    ("f", "slope"),
+    [
+        (lambda x: x * math.sin(x.detach()), math.sin(2.0)),
+        (lambda x: x * x.detach().item(), 2.0),
+        (lambda x: x * x if x > 1 else x, 4.0),
+        (lambda x: 3.0 * x if x else x, 3.0),
+        (lambda x: x * int(x), 2.0),
+        (lambda x: x * len(f"{x:.2f}"), 4.0),
+    ],
+)
+def test_what_is_detached_decides_or_prints_is_read_under_grad_as_ever(f, slope):
+    assert lab.grad(f)(2.0).item() == pytest.approx(slope)
+    assert lab.jvp(f, (2.0,), (1.0,))[1].item() == pytest.approx(slope)
+
+
+def test_under_no_grad_and_on_the_ordinary_tape_numbers_are_read_as_ever():
+    def f(x):
+        with lab.no_grad():
+            seen.append(x.item())
+        return x * x
+
+    seen = []
+    assert lab.grad(f)(2.0).item() == 4.0
+    assert seen == [2.0]
+    assert float(lab.tensor(2.0, requires_grad=True) * 2.0) == 4.0

@@ -13,6 +13,7 @@ from lab.events import (
     Bus,
     Evaluated,
     Event,
+    GradientCleared,
     GradientStored,
     LeafUsed,
     OpRecorded,
@@ -23,6 +24,7 @@ from lab.events import (
     RunStarted,
     StepFinished,
     ValueSeen,
+    ValueWritten,
 )
 
 
@@ -65,6 +67,21 @@ def rule(node: int, name: str, gradient: object, sent: dict[int, tuple[int, obje
 
 def stored(node: int, gradient: object, accumulated: bool = False) -> list[Event]:
     return [seen(node, "gradient", gradient), GradientStored(node, accumulated)]
+
+
+def written(node: int, value: object) -> list[Event]:
+    return [ValueWritten(node), seen(node, "value", value)]
+
+
+def two_steps_of_descent() -> list[Event]:
+    """x = 2, then twice: loss = x * x, backward, x -= 0.1 * grad, zero_grad."""
+    events, x = leaf(1, "x", 2.0), 2.0
+    for k in (2, 3):
+        events += [*op(k, "multiply", (1, 1), x * x), BackwardStarted(k, 1, 0)]
+        events += [*rule(k, "multiply", 1.0, {0: (1, x), 1: (1, x)}, 2), *stored(1, 2 * x), BackwardFinished(k, 1, 0)]
+        x -= 0.2 * x
+        events += [*written(1, x), GradientCleared(1)]
+    return events
 
 
 FORWARD: list[Event] = [

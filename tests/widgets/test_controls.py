@@ -137,6 +137,36 @@ def test_after_nan_one_click_goes_back(run, controls):
     assert "rewind" in run.calls
 
 
+def test_nan_is_named_with_the_operation_in_which_it_began(run, controls):
+    run.state, run.reason = "paused", "the loss became nan at step 3"
+    run.trouble = RunError(run.reason, given="first nan or inf in log (cell In [3], line 2)")
+    controls.refresh()
+    assert "the loss became nan at step 3: first nan or inf in log (cell In [3]" in controls._parts["text"].text
+
+
+def test_an_explosion_without_nan_is_named_and_the_way_back_says_what_to_do(run, controls):
+    back = controls._parts["Back to sound state"]
+    run.recording, run.progress = training([2.0, 1.0, 40.0, 50.0, 60.0, 55.0, 70.0]), (7, 10)
+    controls.refresh()
+    assert "the loss exploded: since step 3 it is over 3 times" in controls._parts["text"].text
+    assert back.layout.display == ""
+    run.progress = (2, 10)
+    back.click()
+    assert run.rewound.wait(30)
+    for thread in threading.enumerate():
+        if thread.name == "lab-rewind":
+            thread.join(30)
+    assert "Back at step 2" in controls._parts["text"].text
+    assert "learning rate is still 0.01" in controls._parts["text"].text
+    assert back.layout.display == "none"
+
+
+def test_one_bad_batch_is_no_explosion(run, controls):
+    run.recording, run.progress = training([2.0, 1.0, 40.0, 1.0, 1.0, 1.0, 70.0]), (7, 10)
+    controls.refresh()
+    assert "exploded" not in controls._parts["text"].text
+
+
 def test_every_control_has_a_name_and_a_tooltip(controls):
     for name in ("Pause", "Step", "Stop", "Back to sound state"):
         assert controls._parts[name].description

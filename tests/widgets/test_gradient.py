@@ -10,6 +10,8 @@ import pytest
 from lab.events import ParameterMeasured, RunStarted
 from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
+from widgets.pictures.theme import COLORWAY
+from widgets.pictures.twin import svg_of
 from widgets.views.gradient import LINES, GradientView
 
 
@@ -86,3 +88,15 @@ def test_nothing_yet_is_said():
     view = GradientView(recorded([]))
     assert view.text_at(0) == "Nothing was measured yet."
     assert "nothing was measured yet" in view.picture_at(0).caption
+
+
+def test_the_histogram_has_the_colour_of_the_line_that_it_explains():
+    rec = training(falling(30))
+    view = GradientView(rec)
+    view.selected = "0.bias"
+    chart = view.picture_at(len(rec))
+    names = [trace.name for trace in chart.figure.data]
+    assert names[chart.figure.data[-1].meta["like"]] == "0.bias"
+    drawn = svg_of(chart)
+    assert f'fill="{COLORWAY["light"][1]}"' in drawn
+    assert f'fill="{COLORWAY["light"][2]}"' not in drawn

@@ -222,7 +222,7 @@ def test_folding_never_changes_the_state_it_extends():
 
 
 def test_every_picture_of_every_position_is_drawable():
-    from widgets.tree import tree_of
+    from widgets.pictures.tree import tree_of
 
     view = GraphView(product_plus_x(2))
     for position in range(len(view.recording) + 1):
@@ -324,3 +324,9 @@ def test_an_op_that_this_version_does_not_know_is_drawn_by_its_name():
 def test_a_stop_belongs_to_each_operation_of_a_real_kind():
     rec = product_plus_x()
     assert len(GraphView(rec).stop_positions(rec)) >= len(rec.positions(OpRecorded))
+
+
+def test_the_caption_says_what_colours_mean_once_there_are_any():
+    view = GraphView(product_plus_x())
+    assert "Orange" not in at_stop(view, 1).caption
+    assert at_stop(view, 2).caption.endswith("Orange: a positive gradient; blue: a negative one.")

@@ -9,12 +9,12 @@ import plotly.graph_objects as go
 import pytest
 
 from lab.errors import ViewError
-from widgets.chart import Chart
-from widgets.host import ChartHost, SceneHost
-from widgets.pacer import Pacer
-from widgets.patch import apply
-from widgets.scene import Edge, Node, Scene
-from widgets.tree import tree_of
+from widgets.live.host import ChartHost, SceneHost
+from widgets.live.pacer import Pacer
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import apply
+from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.tree import tree_of
 
 
 class Page:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab.events import RunStarted, StepFinished
 from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
-from widgets.tree import tree_of
+from widgets.pictures.tree import tree_of
 from widgets.views.lines import POINTS, decimated, moving_mean
 from widgets.views.loss import LossView
 from widgets.views.series import Series
@@ -153,3 +153,12 @@ def test_branches_of_a_series_never_disturb_each_other(pieces):
         expected.append(expected[base] + piece)
     for series, numbers in zip(made, expected, strict=True):
         assert series.array.tolist() == numbers
+
+
+def test_the_caption_names_only_the_lines_that_are_there():
+    def caption(rec):
+        return LossView(rec).picture_at(len(rec)).caption
+
+    assert caption(training([2.0, 1.0])) == "From the run 'golden': loss of each batch."
+    assert caption(training(falling(60))).endswith("thick: its moving mean; dashed: whole splits.")
+    assert "log scale, because it exploded" in caption(training([*falling(60), 1e9]))

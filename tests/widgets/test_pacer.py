@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from widgets.pacer import BYTES_PER_SECOND, MESSAGES_PER_SECOND, Budget, Pacer
+from widgets.live.pacer import BYTES_PER_SECOND, MESSAGES_PER_SECOND, Budget, Pacer
 
 
 class Clock:
@@ -129,7 +129,7 @@ def test_a_callback_that_raises_is_let_go_with_a_notice_and_the_others_go_on(cap
 
     pacer.every(broken)
     pacer.every(sound)
-    with caplog.at_level(logging.ERROR, logger="widgets.pacer"):
+    with caplog.at_level(logging.ERROR, logger="widgets.live.pacer"):
         run(pacer, clock, [], 1.0)
     assert len(calls) > 10
     assert caplog.text.count("A live picture failed") == 1

@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 import pytest
 
 from lab.errors import ViewError
-from widgets.chart import Chart
-from widgets.page import Frame, page, write_page
-from widgets.patch import apply
-from widgets.scene import Edge, Node, Scene
-from widgets.tree import tree_of
+from widgets.export.page import Frame, page, write_page
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import apply
+from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.tree import tree_of
 
 NASTY = [
     "</script><script>alert(1)</script>",

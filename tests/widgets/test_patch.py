@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import ViewError
-from widgets.chart import Chart
-from widgets.patch import apply, diff
-from widgets.scene import Edge, Node, Scene, Token
-from widgets.tree import MOST_CHARACTERS, tree_of
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import apply, diff
+from widgets.pictures.scene import Edge, Node, Scene, Token
+from widgets.pictures.tree import MOST_CHARACTERS, tree_of
 
 LEAVES = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3)
 KEYS = st.sampled_from(["a", "b", "12", "__proto__", "constructor", ""])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lab.errors import ViewError
 from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
+from widgets.export.film import CHART_FRAMES
 from widgets.player import Player
 from widgets.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
 from widgets.views.gradient import GradientView
@@ -117,7 +118,7 @@ def test_an_empty_recording_can_be_opened():
     player.back()
     player.play()
     assert player.wait(60)
-    assert player.text == "1 of 1: Nothing happened yet."
+    assert player.text.startswith("1 of 1: Nothing was recorded: ")
     player.dispose()
 
 
@@ -186,7 +187,7 @@ def test_a_failing_view_does_not_stop_the_player(monkeypatch):
     player = Player(product_plus_x())
     assert player.widget is not None
     monkeypatch.setattr(player.views[0], "picture", lambda state: 1 / 0)
-    monkeypatch.setattr(player.views[0], "text", lambda state: 1 / 0)
+    monkeypatch.setattr(player.views[0], "sentence_at", lambda position: 1 / 0)
     player.step()
     assert "division by zero" in controls(player)["text"].text
     player.dispose()
@@ -200,7 +201,7 @@ def test_an_exported_page_plays_the_stops(tmp_path: Path):
 
 def test_a_long_recording_is_exported_as_a_sample_of_its_stops_that_ends_at_the_end():
     frames = Player(training(falling(2000), every=10**9)).frames()
-    assert len(frames) == 300
+    assert len(frames) == CHART_FRAMES
     assert frames[-1].label == "2000 of 2000"
 
 
@@ -225,3 +226,13 @@ def test_a_million_steps_open_and_seek_by_columns():
         assert len(view.state_at(view.position).step) == index + 1
     assert folded_alone == []
     player.dispose()
+
+
+def test_the_speed_can_be_read_and_set_and_must_be_positive():
+    player = Player(product_plus_x(), speed=2.0)
+    assert player.speed == 2.0
+    player.speed = 0.5
+    assert player.transport.speed == 0.5
+    for wrong in (0, -1.0, float("nan"), "fast"):
+        with pytest.raises(ViewError, match="positive number"):
+            player.speed = wrong  # type: ignore[assignment]

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 
-from widgets import theme
+from widgets.pictures import theme
 
 MODES = ("light", "dark")
 FILLS = ("surface", "leaf", "op", "constant", "output", "group", "rank")

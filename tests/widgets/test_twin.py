@@ -6,11 +6,11 @@ import plotly.graph_objects as go
 import pytest
 
 from lab.errors import ViewError
-from widgets import theme
-from widgets.chart import Chart
-from widgets.measure import clip, node_size, text_width
-from widgets.scene import EDGE_STATES, NODE_KINDS, NODE_STATES, Edge, Node, Scene
-from widgets.twin import svg_of
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
+from widgets.pictures.measure import clip, node_size, text_width
+from widgets.pictures.scene import EDGE_STATES, NODE_KINDS, NODE_STATES, Edge, Node, Scene
+from widgets.pictures.twin import svg_of
 
 NASTY = [
     "</script><script>alert(1)</script>",

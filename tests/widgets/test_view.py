@@ -10,10 +10,10 @@ import pytest
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
-from widgets import pacer
 from widgets.fold import KEYFRAMES, Fold, Stretch
+from widgets.live import pacer
+from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
-from widgets.scene import Node, Scene
 from widgets.view import View
 from widgets.views.gradient import GradientView
 from widgets.views.graph import GraphView

@@ -156,8 +156,11 @@ function themed(layout, mode, width, height) {
   return result;
 }
 
-// Heat maps without a palette of their own get ours; everything else takes the colorway.
+// Heat maps without a palette of their own get ours; everything else takes the colorway. `meta.like` names the trace whose
+// colour this one shares, because it shows the same thing.
 function themedTrace(trace, mode) {
+  const ways = table().colorway[mode];
+  if (trace.meta?.like !== undefined) return { ...trace, marker: { ...trace.marker, color: ways[trace.meta.like % ways.length] } };
   if (trace.type !== "heatmap" || trace.colorscale) return { ...trace };
   const signed = trace.zmid !== undefined;
   const stops = signed ? table().diverging[mode] : table().cividis;

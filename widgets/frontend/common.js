@@ -4,7 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const keyHandlers = new WeakMap();
 let look = null;
 
-// Called once per page, before anything is drawn, with the tables of widgets/theme.py.
+// Called once per page, before anything is drawn, with the tables of widgets/pictures/theme.py.
 export function setup(table, css) {
   look = table;
   const style = document.createElement("style");

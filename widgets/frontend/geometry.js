@@ -1,4 +1,4 @@
-// Where edges run: from border to border, smoothly through their bends. widgets/geometry.py says the same for the SVG twin;
+// Where edges run: from border to border, smoothly through their bends. widgets/pictures/geometry.py says the same for the SVG twin;
 // a browser test compares both.
 
 const round = (value) => Math.floor(value * 10 + 0.5) / 10;

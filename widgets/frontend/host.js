@@ -1,4 +1,4 @@
-// The page's side of widgets/host.py: keeps the picture, applies numbered patches, draws once per animation frame,
+// The page's side of widgets/live/host.py: keeps the picture, applies numbered patches, draws once per animation frame,
 // acknowledges what was drawn, and asks for the whole picture when a number is missing.
 import { applyPatch } from "./patch.js";
 

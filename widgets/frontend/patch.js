@@ -1,4 +1,4 @@
-// Applies the patches of widgets/patch.py: same operations, same result; unchanged parts of the tree are shared.
+// Applies the patches of widgets/pictures/patch.py: same operations, same result; unchanged parts of the tree are shared.
 
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 

@@ -534,9 +534,10 @@ export function createScene(root, options = {}) {
     const { node, x, y } = nodes.get(key);
     const texts = [node.label, node.sublabel, node.gradient].filter(Boolean);
     const more = node.aria && !texts.includes(node.aria) && !node.aria.includes(node.label) ? [node.aria] : [];
+    if (!nodes.get(key).clipped && !more.length && view.k >= 0.75) return hideTip(); // all of it can be read in place
     const [w, h] = [(node.w / 2) * view.k, (node.h / 2) * view.k];
     const [cx, cy] = [x * view.k + view.x, y * view.k + view.y];
-    tipBeside([...texts, ...more], { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h });
+    return tipBeside([...texts, ...more], { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h });
   }
 
   function showEdgeTip(key, event) {
@@ -559,9 +560,9 @@ export function createScene(root, options = {}) {
     const places = [[mx - w / 2, bottom + gap], [mx - w / 2, top - gap - h], [right + gap, my - h / 2], [left - gap - w, my - h / 2]].map(inside);
     const over = (x, y, box) =>
       Math.max(0, Math.min(x + w, box.right) - Math.max(x, box.left)) * Math.max(0, Math.min(y + h, box.bottom) - Math.max(y, box.top));
-    const others = [...nodes.values()].map(({ node, x, y }) => ({
-      left: (x - node.w / 2) * view.k + view.x, right: (x + node.w / 2) * view.k + view.x,
-      top: (y - node.h / 2) * view.k + view.y, bottom: (y + node.h / 2) * view.k + view.y,
+    const others = [...nodes.values()].map(({ node, x, y }) => ({ // with their badges
+      left: (x - node.w / 2) * view.k + view.x, right: (x + node.w / 2 + 8) * view.k + view.x,
+      top: (y - node.h / 2 - 8) * view.k + view.y, bottom: (y + node.h / 2) * view.k + view.y,
     }));
     const covers = ([x, y]) => 1000 * over(x, y, { left, right, top, bottom }) + others.reduce((sum, box) => sum + over(x, y, box), 0);
     const [x, y] = places.reduce((best, place) => (covers(place) < covers(best) ? place : best));

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.events import Event, ParameterMeasured, RunStarted
-from widgets import theme
-from widgets.chart import Chart
 from widgets.fold import Stretch
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
 from widgets.view import View
 from widgets.views.lines import FEW, decimated
 from widgets.views.series import Series
@@ -122,7 +122,7 @@ class GradientView(View[Tracks]):
             return Chart(go.Figure(layout=_layout("")), "Gradients by parameter: nothing was measured yet.", self.title)
         shown = [*([] if name in list(state.by_name)[:LINES] else [name]), *state.by_name][:LINES]
         traces = [_norm_line(n, k, state.by_name[n], n == name) for k, n in enumerate(shown)]
-        traces.append(_histogram(name, state.by_name[name].latest))
+        traces.append(_histogram(name, state.by_name[name].latest, shown.index(name)))
         left_out = len(state.by_name) - len(shown)
         more = f" {left_out} more parameters are in the list only." if left_out else ""
         caption = (
@@ -208,14 +208,15 @@ def _norm_line(name: str, k: int, track: Track, chosen: bool) -> Any:
     )  # fmt: skip
 
 
-def _histogram(name: str, spread: Spread) -> Any:
+def _histogram(name: str, spread: Spread, line: int) -> Any:
+    """The entries, in the colour of that line above."""
     import plotly.graph_objects as go
 
     edges = np.asarray(spread.edges, np.float64)
     return go.Bar(
         x=((edges[:-1] + edges[1:]) / 2).astype(np.float32) if len(edges) else [],
         y=np.asarray(spread.counts, np.int32), width=np.diff(edges).astype(np.float32) if len(edges) else None,
-        name=f"entries of {name}", xaxis="x2", yaxis="y2", showlegend=False,
+        name=f"entries of {name}", xaxis="x2", yaxis="y2", showlegend=False, meta={"like": line},
     )  # fmt: skip
 
 

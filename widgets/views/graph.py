@@ -10,16 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from lab.events import BackwardStarted, Event, GradientStored, OpRecorded, RuleApplied, ValueSeen
+from lab.events import (
+    BackwardStarted,
+    Event,
+    GradientCleared,
+    GradientStored,
+    LeafUsed,
+    OpRecorded,
+    RuleApplied,
+    StepFinished,
+    ValueSeen,
+    ValueWritten,
+)
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
-from widgets.scene import Scene
+from widgets.pictures.scene import Scene
 from widgets.view import View
+from widgets.views import wording
 from widgets.views.inspector import inspected
 from widgets.views.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
 from widgets.views.plan import Planner
 from widgets.views.tape import LISTENS, Tape
-from widgets.views.telling import account, caption
+from widgets.views.telling import account, caption, sentence, why_empty
 
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
@@ -43,7 +55,7 @@ class GraphView(View[Tape]):
     """
 
     listens = LISTENS
-    stops = (OpRecorded, BackwardStarted, RuleApplied, GradientStored)
+    stops = (OpRecorded, BackwardStarted, RuleApplied, GradientStored, ValueWritten, GradientCleared)
     title = "Graph"
 
     def __init__(self, source: Any, *, direction: str = "right", limit: int = MAX_NODES) -> None:
@@ -63,14 +75,15 @@ class GraphView(View[Tape]):
         return state.folded_many(stretch, self.limit)
 
     def stop_positions(self, events: Events) -> Positions:
-        """After each operation with its value, and after each step of a backward walk with what it sent."""
+        """After each operation or write with its value, and after each step of a backward walk with what it sent."""
         n = len(events)
         trails = np.zeros(n + 1, dtype=bool)  # a ValueSeen that belongs to the event before it
         seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
         where = where[: len(seen["node"])]
         role, node = np.asarray(seen["role"]), np.asarray(seen["node"])
         trails[where[role == "contribution"]] = True
-        for kind, field, wanted in ((OpRecorded, "node", "value"), (BackwardStarted, "root", "gradient")):
+        belongs = (OpRecorded, "node", "value"), (ValueWritten, "node", "value"), (BackwardStarted, "root", "gradient")
+        for kind, field, wanted in belongs:
             own = np.full(n + 1, -1, dtype=np.int64)
             columns = events.columns(kind, 0, n)
             own[events.positions(kind)[: len(columns[field])] + 1] = columns[field]
@@ -78,7 +91,7 @@ class GraphView(View[Tape]):
             trails[where[mine]] = True
         end = np.where(trails, n + 1, np.arange(n + 1))
         end = np.minimum.accumulate(end[::-1])[::-1]  # the first position from here on that does not trail
-        every = merged(*(events.positions(kind) for kind in self.stops))
+        every = merged(*(_of_known(events, kind) for kind in self.stops))
         stops: Positions = end[every[every < n] + 1]
         return stops
 
@@ -88,14 +101,17 @@ class GraphView(View[Tape]):
         plan = self._planner.plan(self._end(state))
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
-        nodes = [node_of(e, state, plan, tones) for e in entries] + [c for e in entries for c in constants_of(e, plan)]
+        owed = {target for targets in state.targets.values() for target in targets}
+        nodes = [node_of(e, state, plan, tones, owed) for e in entries]
+        nodes += [constant for e in entries for constant in constants_of(e, plan)]
         edges = [edge for e in entries for edge in edges_of(e, state, plan)]
         tokens = tokens_of(edges)
         if len(edges) > LABELLED_EDGES:
             moving = {t.edge for t in tokens}
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
-        legend, words = legend_of(nodes, edges), caption(state, any(tones.values()))
+        legend = legend_of(nodes, edges)
+        words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
         return Scene(
             tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent
         )
@@ -109,7 +125,17 @@ class GraphView(View[Tape]):
         return newest if len(newest.entries) >= len(state.entries) else state
 
     def text(self, state: Tape) -> str:
-        return account(state)
+        return account(state) if state.entries else self._why_empty(state)
+
+    def sentence_at(self, position: int) -> str:
+        """What happened last, without writing the account of everything."""
+        state = self.state_at(position)
+        return sentence(state, wording.names(state.entries)) if state.entries else self._why_empty(state)
+
+    def _why_empty(self, state: Tape) -> str:
+        rec = self.recording
+        ended = not rec.live and not self._end(state).entries
+        return why_empty(state, ended=ended, trained=len(rec.positions(StepFinished)) > 0)
 
     # --- the inspector ---
 
@@ -134,3 +160,14 @@ class GraphView(View[Tape]):
             html = inspected(self.state_at(self.position), self.selected, self.recording)
             if html != self._panel.value:
                 self._panel.value = html
+
+
+def _of_known(events: Events, kind: type[Event]) -> Positions:
+    """Where the events of a kind stand, without what happened to leaves before their first use: they have no box."""
+    where = events.positions(kind)
+    if kind not in (ValueWritten, GradientCleared) or not len(where):
+        return where
+    used = dict(zip(events.columns(LeafUsed)["node"].tolist(), events.positions(LeafUsed).tolist(), strict=False))
+    nodes = events.columns(kind)["node"].tolist()
+    known = [p for p, node in zip(where.tolist(), nodes, strict=False) if used.get(node, p) < p]
+    return np.asarray(known, dtype=np.int64)

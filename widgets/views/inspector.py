@@ -8,10 +8,10 @@ from pathlib import PurePath
 import numpy as np
 
 from lab.events.cells import cell_of
-from widgets import theme
 from widgets.fold import Events
+from widgets.pictures import theme
 from widgets.views import wording
-from widgets.views.tape import Entry, Seen, Tape
+from widgets.views.tape import FORGOTTEN, Entry, Seen, Tape
 
 GRID = 8
 """Matrices up to GRID x GRID are shown entry by entry."""
@@ -32,7 +32,7 @@ def inspected(tape: Tape, selected: str, recording: Events) -> str:
         return page(CONSTANT if selected.startswith("c") else HOW)
     called = wording.names(tape.entries)
     head = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
-    parts = [f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(head, 60))}</h4>", *_operation(tape, entry)]
+    parts = [f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(head, 60))}</h4>", *_operation(entry)]
     parts.append(_row("value", _array(entry.value) or escape(f"{wording.shape(entry.shape)} {entry.dtype}")))
     parts.append(_row("gradient", _gradient(entry)))
     parts.extend(_arrivals(tape, entry, called))
@@ -49,13 +49,13 @@ def _code(text: str) -> str:
     return f"<code style='white-space:pre-wrap'>{escape(text)}</code>"
 
 
-def _operation(tape: Tape, entry: Entry) -> list[str]:
+def _operation(entry: Entry) -> list[str]:
     if not entry.op:
         return ["<div>A tensor that you made: the tape starts here, and its gradient is kept.</div>"]
     known = wording.record(entry.op)
     doc = known.doc.strip().splitlines()[0] if known is not None and known.doc.strip() else ""
     formula = (getattr(known, "formula", "") or "") if known is not None else ""
-    numbers = wording.formula_with_numbers(tape, entry)
+    numbers = wording.formula_with_numbers(entry)
     shown = " ".join(filter(None, (_code(formula) if formula else "", f"= {_code(numbers)}" if numbers else "")))
     return [f"<div>{_code(entry.op)} {escape(doc)}</div>", _row("formula", shown)]
 
@@ -64,6 +64,8 @@ def _gradient(entry: Entry) -> str:
     if not entry.has_gradient:
         return "<i>none yet</i>"
     text = _array(entry.gradient) or "computed"
+    if entry.came is not None:
+        text += " <i>after a hook: it is not the sum of what came back</i>"
     if not entry.accumulated:
         return text
     before, _, total = wording.sum_of_walks(entry)
@@ -89,6 +91,9 @@ def _rules(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:
     targets = tape.targets.get(entry.node, ())
     for i, operand in enumerate(wording.operands(entry, called)):
         rule, numbers = wording.rule_with_numbers(tape, entry, i)
+        if i < len(targets) and targets[i] == FORGOTTEN:
+            made.append(_row(f"to {operand}", (_code(rule) if rule else "") + " <i>(cleared since)</i>"))
+            continue
         if entry.parents[i] < 0 or (i < len(targets) and targets[i] < 0):
             made.append(_row(f"to {operand}", "<i>nothing: no gradient wanted</i>"))
             continue

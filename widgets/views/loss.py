@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
-from widgets import theme
-from widgets.chart import Chart
 from widgets.fold import Stretch
+from widgets.pictures import theme
+from widgets.pictures.chart import Chart
 from widgets.view import View
 from widgets.views.lines import FEW, decimated, moving_mean
 from widgets.views.series import Series
@@ -139,7 +139,7 @@ def _loss_lines(state: Curve) -> list[Any]:
     kept = decimated(y)
     x = state.step.array[kept].astype(np.int32)
     drawn = np.where(np.isfinite(y[kept]), y[kept], np.nan).astype(np.float32)
-    window = max(5, len(y) // 40)
+    window = _window(state)
     smooth = len(y) >= 2 * window
     mode = "lines" if len(kept) > FEW else "lines+markers"  # a line of one point cannot be seen
     lines = [go.Scatter(x=x, y=drawn, name="batch", mode=mode, line={"width": 1}, opacity=0.55 if smooth else 1.0)]
@@ -176,10 +176,7 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
 
 
 def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
-    y = state.loss.array
-    y = y[np.isfinite(y)]
-    exploded = len(y) > 0 and y.min() > 0 and y.max() > 100 * float(np.median(y))
-    more: dict[str, Any] = {"yaxis": {"type": "log" if exploded else "linear"}}
+    more: dict[str, Any] = {"yaxis": {"type": "log" if _exploded(state) else "linear", "exponentformat": "power"}}
     if state.n_steps and not state.end:  # what a stopped run did not do needs no room
         more["xaxis"] = {"range": [0, _room(len(state.step), state.n_steps) * 1.02]}
     if accuracy:
@@ -188,7 +185,7 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
             "title": {"text": "accuracy"}, "domain": [0.0, 0.34], "range": [0, 1.02], "tickformat": ".0%",
             "zeroline": False,
         }  # fmt: skip
-        more["height"] = 420
+        more["height"] = 460
         more["xaxis2"] = {
             "title": {"text": "step"},
             "matches": "x",
@@ -230,5 +227,20 @@ def _caption(state: Curve) -> str:
         return "Loss of a training run: nothing was measured yet."
     trouble = " ".join(_trouble(state))
     name = f" {state.name!r}" if state.name else ""
-    point = "thin: loss of each batch; thick: its moving mean; dashed: whole splits."
-    return f"From the run{name}: {point}{' ' if trouble else ''}{trouble}"
+    smooth = len(state.loss.array) >= 2 * _window(state)
+    lines = ["thin: loss of each batch; thick: its moving mean" if smooth else "loss of each batch"]
+    lines += ["dashed: whole splits"] if state.tests else []
+    lines += ["log scale, because it exploded"] if _exploded(state) else []
+    return f"From the run{name}: {'; '.join(lines)}.{' ' if trouble else ''}{trouble}"
+
+
+def _window(state: Curve) -> int:
+    """Steps of the moving mean."""
+    return max(5, len(state.loss.array) // 40)
+
+
+def _exploded(state: Curve) -> bool:
+    """Whether the largest loss would press all others flat."""
+    y = state.loss.array
+    y = y[np.isfinite(y)]
+    return len(y) > 0 and bool(y.min() > 0) and float(y.max()) > 100 * float(np.median(y))

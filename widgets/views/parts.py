@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from widgets.scene import Edge, Node, Token
+from widgets.pictures.scene import Edge, Node, Token
 from widgets.views import wording
-from widgets.views.plan import Plan, lines, signed
-from widgets.views.tape import Entry, Seen, Tape
+from widgets.views.plan import Plan, signed
+from widgets.views.tape import FORGOTTEN, Entry, Seen, Tape
 from widgets.views.telling import gradient_words
 
 TOKENS = 60
@@ -22,19 +22,19 @@ def tones_of(state: Tape, largest: float) -> dict[int, float]:
     return {n: max(-MOST_TONE, min(MOST_TONE, v * scale)) for n, v in signed(state).items()}
 
 
-def node_of(entry: Entry, state: Tape, plan: Plan, tones: Mapping[int, float]) -> Node:
-    """The box of a leaf or an operation."""
-    label, value, gradient = lines(entry, plan.called)
+def node_of(entry: Entry, state: Tape, plan: Plan, tones: Mapping[int, float], owed: Collection[int]) -> Node:
+    """The box of a leaf or an operation; `owed`: the nodes to which something has come back."""
+    label, value, gradient = plan.lines(entry)
     kind = "leaf" if not entry.op else "output" if entry.node in plan.outputs else "op"
     x, y, width, height = plan.nodes.get(str(entry.node), (0.0, 0.0, 96.0, 66.0))
     aria = f"{label}, {value}, {gradient_words(entry)}"
     return Node(
-        str(entry.node), x, y, width, height, label, value, gradient, kind, _node_state(entry, state),
+        str(entry.node), x, y, width, height, label, value, gradient, kind, _node_state(entry, state, owed),
         tones.get(entry.node), aria,
     )  # fmt: skip
 
 
-def _node_state(entry: Entry, state: Tape) -> str:
+def _node_state(entry: Entry, state: Tape, owed: Collection[int]) -> str:
     for seen in (entry.value, entry.gradient):
         if seen is not None and seen.n_nonfinite:
             return "trouble"
@@ -42,12 +42,7 @@ def _node_state(entry: Entry, state: Tape) -> str:
         return "new" if state.now.kind == "op" else "active"
     if entry.has_gradient:
         return "done"
-    return "waiting" if state.n_walks and _owed(entry.node, state) else "idle"
-
-
-def _owed(node: int, state: Tape) -> bool:
-    """Whether something has come back to this node already, and more is to come."""
-    return any(target == node for targets in state.targets.values() for target in targets)
+    return "waiting" if state.n_walks and entry.node in owed else "idle"
 
 
 def constants_of(entry: Entry, plan: Plan) -> list[Node]:
@@ -73,7 +68,7 @@ def edges_of(entry: Entry, state: Tape, plan: Plan) -> list[Edge]:
         label, status = "", "idle"
         if here and state.now.kind == "op":
             status, label = "forward", _carried(state.entries.get(parent))
-        elif targets is not None and i < len(targets):
+        elif targets is not None and i < len(targets) and targets[i] != FORGOTTEN:
             went = targets[i] >= 0
             status = "none" if not went else "backward" if here and state.now.kind == "rule" else "done"
             label = _on_edge(state.contributions.get((entry.node, i))) if went else ""

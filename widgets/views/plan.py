@@ -7,10 +7,16 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from widgets.layout.dag import MAX_NODES, layered
-from widgets.measure import text_width
+from widgets.pictures.measure import text_width
 from widgets.views import wording
 from widgets.views.tape import Entry, Tape
 from widgets.views.telling import gradient_line
+
+ROOM = "grad 0.123 + 0.123"
+"""Room for a gradient that was there once and is not at the end."""
+
+
+Lines = tuple[str, str, str]
 
 
 class Plan(NamedTuple):
@@ -26,6 +32,15 @@ class Plan(NamedTuple):
     """Width and height of the whole."""
     largest: float
     """Of all gradients with a sign, so that a colour means the same at every stop."""
+    written: dict[int, tuple[Entry, Lines]]
+    """The lines of each box as last written: from stop to stop few change."""
+
+    def lines(self, entry: Entry) -> Lines:
+        """The lines of a box, written once for each state of its entry."""
+        known = self.written.get(entry.node)
+        if known is None or known[0] is not entry:
+            known = self.written[entry.node] = entry, lines(entry, self.called)
+        return known[1]
 
 
 class Planner:
@@ -39,9 +54,12 @@ class Planner:
         self.direction = direction
         self._key: object = None
         self._plan: Plan | None = None
+        self._final: Tape | None = None
 
     def plan(self, final: Tape) -> Plan:
         """The plan for all that stands on `final`."""
+        if self._plan is not None and final is self._final:
+            return self._plan
         called = wording.names(final.entries)
         boxes: dict[str, tuple[float, float]] = {}
         edges: list[tuple[str, str, str]] = []
@@ -51,14 +69,16 @@ class Planner:
                 if parent not in final.entries:
                     boxes[source] = size((wording.clipped(wording.operands(entry, called)[i]),))
                 edges.append((f"{entry.node}.{i}", source, str(entry.node)))
-            boxes[str(entry.node)] = size(lines(entry, called))
+            label, value, gradient = lines(entry, called)
+            boxes[str(entry.node)] = size((label, value, gradient or ROOM * entry.cleared))
         key = tuple(boxes.items())
         if self._plan is None or key != self._key:
             self._key, self._plan = key, _placed(boxes, edges, self.direction)
         used = {p for entry in final.entries.values() for p in entry.parents}
         outputs = frozenset(n for n, e in final.entries.items() if e.op and n not in used)
-        largest = max((abs(v) for v in signed(final).values()), default=0.0)
-        return self._plan._replace(called=called, outputs=outputs, largest=largest)
+        self._final = final
+        self._plan = self._plan._replace(called=called, outputs=outputs, largest=final.largest, written={})
+        return self._plan
 
 
 def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str, str]], direction: str) -> Plan:
@@ -73,7 +93,7 @@ def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str
     placed = layered([boxes[name] for name in ids], pairs, direction=direction, layer_gap=gap, light=constants)
     stand = {name: (*placed.centres[k], *boxes[name]) for name, k in index.items()}
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
-    return Plan({}, stand, bends, frozenset(), (placed.width, placed.height), 0.0)
+    return Plan({}, stand, bends, frozenset(), (placed.width, placed.height), 0.0, {})
 
 
 def size(texts: tuple[str, ...]) -> tuple[float, float]:
@@ -84,7 +104,7 @@ def size(texts: tuple[str, ...]) -> tuple[float, float]:
     return max(96.0, 12.0 * math.ceil((widest + 28) / 12)), 66.0
 
 
-def lines(entry: Entry, called: Mapping[int, str]) -> tuple[str, str, str]:
+def lines(entry: Entry, called: Mapping[int, str]) -> Lines:
     """The three lines of a box: what it is, its value, its gradient."""
     label = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
     value = wording.short(entry.value) or f"{wording.shape(entry.shape)} {entry.dtype}"
@@ -92,9 +112,9 @@ def lines(entry: Entry, called: Mapping[int, str]) -> tuple[str, str, str]:
 
 
 def signed(state: Tape) -> dict[int, float]:
-    """The mean of each gradient that has a sign, that is, whose entries do not differ in it."""
+    """The mean of each gradient that has a sign."""
     return {
         n: e.gradient.mean
         for n, e in state.entries.items()
-        if e.has_gradient and e.gradient is not None and (e.gradient.minimum >= 0 or e.gradient.maximum <= 0)
+        if e.has_gradient and e.gradient is not None and e.gradient.signed
     }

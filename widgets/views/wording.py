@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from widgets import theme
+from widgets.pictures import theme
 from widgets.views.tape import Entry, Seen, Tape
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -49,7 +50,7 @@ def names(entries: Mapping[int, Entry]) -> dict[int, str]:
 
 
 def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
-    """The operands of an operation by name; those that are not tracked by their number, or by shape in brackets."""
+    """The operands of an operation by name; those that are not tracked by their number, or by their shape."""
     texts = entry.constants or ("",) * len(entry.parents)
     return [
         called.get(p, _constant(text) or ("·" if p >= 0 else "const"))
@@ -58,25 +59,34 @@ def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
 
 
 def _constant(text: str) -> str:
-    """The event's "(8, 4) float32" as "[8×4]"; other texts as they are."""
+    """The event's "(8, 4) float32" as "data 8×4", "(2,) float32" as "array(2)"; other texts as they are."""
     found = re.match(r"\(([\d, ]*)\) ", text)
-    return f"[{'×'.join(found.group(1).replace(' ', '').split(','))}]" if found else text
+    if not found:
+        return text
+    axes = [axis for axis in found.group(1).replace(" ", "").split(",") if axis]
+    return f"data {'×'.join(axes)}" if len(axes) > 1 else f"array({axes[0]})" if axes else "scalar"
 
 
 def expression(entry: Entry, called: Mapping[int, str]) -> str:
-    """What was computed, as one would write it: "x * y", "relu(v₃)"."""
+    """What was computed, as one would write it: "x * y", "relu(v₃)", "sum(w, axis=0)", "w[1:]"."""
     args = operands(entry, called)
+    if entry.op == "getitem" and entry.params and args:
+        return f"{args[0]}[{entry.params.removeprefix('index=').removeprefix('[').removesuffix(']')}]"
     known = record(entry.op)
     pattern = _short_formula(known) or (f"a {_MORE_INFIX[entry.op]} b" if entry.op in _MORE_INFIX else "")
     if not pattern:
-        return f"{entry.op}({', '.join(args)})"
+        return f"{entry.op}({', '.join([*args, *filter(None, [entry.params])])})"
     formal = tuple(known.arguments) if known is not None and _short_formula(known) else ("a", "b")
     return filled(pattern, dict(zip(formal, args, strict=False)))
 
 
 def _short_formula(known: Any) -> str:
     """The formula of the record if it is one operator between names; longer ones are called by the op's name."""
-    text = getattr(known, "formula", "") or ""
+    return _one_operator(getattr(known, "formula", "") or "")
+
+
+@lru_cache(256)
+def _one_operator(text: str) -> str:
     if not text:
         return ""
     body = ast.parse(text, mode="eval").body
@@ -161,7 +171,7 @@ def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:
     if not rule:
         return "", ""
     values = {"ct": scalar(entry.gradient), "out": scalar(entry.value)}
-    values |= dict(zip(known.arguments, _operand_numbers(tape, entry), strict=False))
+    values |= dict(zip(known.arguments, _operand_numbers(entry), strict=False))
     sent = scalar(tape.contributions.get((entry.node, i)))
     used = set(re.findall(r"[A-Za-z_]\w*(?!\w*\()", rule)) & set(values)
     if not sent or not all(values[name] for name in used):
@@ -169,17 +179,17 @@ def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:
     return rule, f"{filled(rule, {name: values[name] for name in used})} = {sent}"
 
 
-def formula_with_numbers(tape: Tape, entry: Entry) -> str:
+def formula_with_numbers(entry: Entry) -> str:
     """The forward formula with the numbers of this run and its result; "" where they are not single numbers."""
     known, out = record(entry.op), scalar(entry.value)
     text = getattr(known, "formula", "") or ""
-    numbers = _operand_numbers(tape, entry)
+    numbers = _operand_numbers(entry)
     if not text or not out or not all(numbers):
         return ""
     return f"{filled(text, dict(zip(known.arguments, numbers, strict=False)))} = {out}"
 
 
-def _operand_numbers(tape: Tape, entry: Entry) -> list[str]:
+def _operand_numbers(entry: Entry) -> list[str]:
     texts = entry.constants or ("",) * len(entry.parents)
-    seen = [tape.entries[p].value if p in tape.entries else None for p in entry.parents]
+    seen = entry.operands or (None,) * len(entry.parents)
     return [scalar(s) or (text if p < 0 else "") for p, s, text in zip(entry.parents, seen, texts, strict=False)]

@@ -177,7 +177,7 @@ def axes(xtitle: str = "", ytitle: str = "", **more: object) -> dict[str, Any]:
     """
     layout: dict[str, Any] = {
         "template": "none",
-        "margin": {"l": 64, "r": 24, "t": 24, "b": 48},
+        "margin": {"l": 64, "r": 24, "t": 40, "b": 48},
         "height": 320,
         "hovermode": "closest",
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},

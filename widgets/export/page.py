@@ -17,11 +17,11 @@ from pathlib import Path
 
 from lab.errors import ViewError
 from lab.files import replacing
-from widgets import theme
-from widgets.library import bundle, plotly_gz, style
-from widgets.patch import Json, diff
-from widgets.tree import Picture, text_of, tree_of
-from widgets.twin import svg_of
+from widgets.live.library import bundle, plotly_gz, style
+from widgets.pictures import theme
+from widgets.pictures.patch import Json, diff
+from widgets.pictures.tree import Picture, text_of, tree_of
+from widgets.pictures.twin import svg_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def write_page(path: str | Path, frames: Sequence[Frame], title: str, descriptio
 
     Example:
         >>> import tempfile
-        >>> from widgets.scene import Node, Scene
+        >>> from widgets.pictures.scene import Node, Scene
         >>> frame = Frame("start", (Scene((Node("a", 0, 0, 64, 36, "x"),)),), "one node")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_page(Path(folder) / "page.html", [frame], "One node").name

@@ -15,7 +15,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from widgets import theme
+from widgets.pictures import theme
 
 
 @cache

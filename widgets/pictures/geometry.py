@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from widgets.scene import Edge, Node
+from widgets.pictures.scene import Edge, Node
 
 Point = tuple[float, float]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from widgets.chart import Chart
-from widgets.scene import Node, Scene
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Node, Scene
 
 
 def failure(why: BaseException, *, chart: bool) -> Scene | Chart:
@@ -40,7 +40,8 @@ def display_twice(widget: Any, host: Any, svg: str, text: str) -> None:
     from IPython.display import display
 
     show: Any = display  # untyped
-    show({"text/html": f'<div data-lab-twin="{host.twin}">{svg}</div>', "text/plain": text}, raw=True)
+    still = f'<div data-lab-twin="{host.twin}" style="overflow-x:auto">{svg}</div>'
+    show({"text/html": still, "text/plain": text}, raw=True)
     bundle = widget._repr_mimebundle_()
     data = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
     data["text/plain"] = text

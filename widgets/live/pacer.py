@@ -17,7 +17,7 @@ from collections.abc import Callable
 from inspect import ismethod
 from typing import Protocol
 
-log = logging.getLogger("widgets.pacer")
+log = logging.getLogger("widgets.live.pacer")
 
 MESSAGES_PER_SECOND = 30.0
 BYTES_PER_SECOND = 300_000.0
@@ -118,7 +118,7 @@ class Pacer:
         """Call `callback` about 15 times a second, less often if it is slow, until it is gone or `forget` is called.
 
         It is held weakly and called from the pacer's thread in a copy of the caller's context. One that raises is let
-        go, with a notice in the log "widgets.pacer".
+        go, with a notice in the log "widgets.live.pacer".
         """
         with self._awake:
             self._ticks.append(_Tick(callback))

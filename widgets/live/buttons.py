@@ -14,6 +14,9 @@ ICONS: Final[Mapping[str, str]] = {
     "fast-forward": "f050", "step-forward": "f051", "undo": "f0e2",
 }  # fmt: skip
 """The icons that are used, with their letter in Font Awesome 4 and 5."""
+WARNING: Final = "#FFA657"
+INK: Final = "#000000"
+"""Fill and text of a way out of trouble, in light and dark."""
 
 
 def button(name: str, icon: str, tooltip: str, action: Callable[[], object], *, style: str = "") -> Any:
@@ -42,6 +45,7 @@ def css() -> str:
     silent = "".join(
         f'.lab-button .fa-{icon}::before {{ content: "\\{letter}" / ""; }}\n' for icon, letter in ICONS.items()
     )
-    # Two rings, dark and light: JupyterLab's own is a pale blue line that is lost on a projector and on a blue button.
-    ring = "outline: 2px solid var(--jp-ui-font-color0, #000); outline-offset: 2px;"
-    return f"{silent}.lab-button:focus-visible {{ {ring} }}\n"
+    # JupyterLab's own ring is a pale line that is lost on a projector, and its white on orange has a contrast of 2.
+    ring = "outline: 2px solid var(--jp-ui-font-color0, #000) !important; outline-offset: -3px !important;"
+    warning = f"background: {WARNING} !important; color: {INK} !important;"
+    return f"{silent}.lab-button:focus-visible {{ {ring} }}\n.lab-button.mod-warning {{ {warning} }}\n"

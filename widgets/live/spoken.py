@@ -8,7 +8,7 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
-from widgets.buttons import css
+from widgets.live.buttons import css
 
 
 class Spoken(anywidget.AnyWidget):

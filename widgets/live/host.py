@@ -16,12 +16,12 @@ import anywidget
 import traitlets
 
 from lab.errors import ViewError
-from widgets.chart import Chart
-from widgets.library import bundle, library, plotly_library
-from widgets.pacer import PACER, Pacer
-from widgets.patch import Json, diff
-from widgets.scene import Scene
-from widgets.tree import Picture, text_of, tree_of
+from widgets.live.library import bundle, library, plotly_library
+from widgets.live.pacer import PACER, Pacer
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import Json, diff
+from widgets.pictures.scene import Scene
+from widgets.pictures.tree import Picture, text_of, tree_of
 
 SelectCallback = Callable[[str], object]
 PointCallback = Callable[[int, int], object]
@@ -153,7 +153,7 @@ class SceneHost(Host):
     """A live Scene.
 
     Example:
-        >>> from widgets.scene import Node
+        >>> from widgets.pictures.scene import Node
         >>> host = SceneHost(Scene((Node("a", 0, 0, 40, 20, "x"),), caption="one node"))
         >>> host.show(Scene((Node("a", 9, 0, 40, 20, "x"),)))
         >>> host.dispose()

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
-from widgets.chart import Chart
-from widgets.geometry import corner_radius, edge_shape, lanes, number
-from widgets.measure import LINE_HEIGHTS, clip, text_width
-from widgets.scene import Edge, Node, Scene
-from widgets.theme import COLOURS, MARKS, ink_on, tone_colour
-from widgets.tree import Picture, text_of, tree_of
+from widgets.pictures.chart import Chart
+from widgets.pictures.geometry import corner_radius, edge_shape, lanes, number
+from widgets.pictures.measure import LINE_HEIGHTS, clip, text_width
+from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.theme import COLOURS, MARKS, ink_on, tone_colour
+from widgets.pictures.tree import Picture, text_of, tree_of
 
 INK: Mapping[str, str] = COLOURS["light"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
+READABLE = 2400.0
+"""Pixels; a wider drawing is not shrunk to the page, which scrolls instead: its texts would be too small to read."""
 
 
 def svg_of(picture: Picture) -> str:
@@ -32,7 +34,7 @@ def svg_of(picture: Picture) -> str:
         2
     """
     if isinstance(picture, Chart):
-        from widgets.twin_chart import svg_of_chart
+        from widgets.pictures.twin_chart import svg_of_chart
 
         return svg_of_chart(picture)
     tree_of(picture)  # says what is wrong with it
@@ -40,13 +42,14 @@ def svg_of(picture: Picture) -> str:
 
 
 def tag(name: str, text: str = "", /, **attributes: object) -> str:
-    """One element; attribute names with `_` for `-`; None leaves an attribute out.
+    """One element; attribute names with `_` for `-`, `class_` for `class`; None leaves an attribute out.
 
     Example:
         >>> tag("rect", x=1.0, stroke_width=2)
         '<rect x="1" stroke-width="2"/>'
     """
-    parts = [f' {key.replace("_", "-")}="{_value(value)}"' for key, value in attributes.items() if value is not None]
+    named = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
+    parts = [f' {name}="{_value(value)}"' for name, value in named]
     return f"<{name}{''.join(parts)}>{text}</{name}>" if text else f"<{name}{''.join(parts)}/>"
 
 
@@ -66,23 +69,33 @@ def label(text: str, x: float, y: float, size: float = 12, **attributes: object)
 
 def card(body: str, width: float, height: float, picture: Picture) -> str:
     """The drawing on its background, with title, description and the caption below."""
+    caption, full = caption_below(picture, width, height)
+    return framed(body + caption, width, full, picture)
+
+
+def caption_below(picture: Picture, width: float, height: float) -> tuple[str, float]:
+    """The caption under a drawing of this size, and the height of both."""
     lines = _wrapped(picture.caption, width - 2 * MARGIN, 13.0)
-    full = height + (len(lines) * 19 + 10 if lines else 0)
-    caption = "".join(label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines))
+    texts = (label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines))
+    return "".join(texts), height + (len(lines) * 19 + 10 if lines else 0)
+
+
+def framed(body: str, width: float, height: float, picture: Picture) -> str:
+    """An `<svg>` of this size with a background of its own and the picture's title and description."""
     title = picture.title or picture.caption or "picture"
     head = tag("title", words(title)) + (tag("desc", words(picture.caption)) if picture.caption else "")
-    ground = tag("rect", width=width, height=full, rx=6, fill=INK["surface"])
+    ground = tag("rect", width=width, height=height, rx=6, fill=INK["surface"])
     return tag(
         "svg",
-        head + ground + body + caption,
+        head + ground + body,
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(width)} {number(full)}",
+        viewBox=f"0 0 {number(width)} {number(height)}",
         width=width,
-        height=full,
+        height=height,
         role="img",
         aria_label=text_of(title)[:300],
         font_family=FONT,
-        style="max-width:100%;height:auto",
+        style=f"max-width:{'none' if width > READABLE else '100%'};height:auto",
     )
 
 
@@ -100,9 +113,32 @@ def _wrapped(text: str, width: float, size: float) -> list[str]:
 # --- scenes ---
 
 
+class Drawing(NamedTuple):
+    """A scene as SVG elements.
+
+    Attributes:
+        layers: what is drawn below, then above: lines, boxes, numbers on lines. Each element is complete.
+        shift: by how much all of them are moved, as the value of `transform`.
+    """
+
+    layers: tuple[tuple[str, ...], ...]
+    shift: str
+    width: float
+    height: float
+
+
 def _scene(scene: Scene) -> str:
+    drawn = drawing(scene)
+    body = "".join("".join(layer) for layer in drawn.layers)
+    return card(tag("g", body, transform=drawn.shift), drawn.width, drawn.height, scene)
+
+
+def drawing(scene: Scene) -> Drawing:
+    """The elements of a scene, each on its own."""
     if not scene.nodes:
-        return card(label("nothing yet", 120, 44, 13, fill=INK["muted"], text_anchor="middle"), 240, 72, scene)
+        width = 480.0 if scene.caption else 240.0  # room for the words that say why
+        empty = label("nothing yet", width / 2, 44, 13, fill=INK["muted"], text_anchor="middle")
+        return Drawing(((empty,),), "translate(0 0)", width, 72)
     nodes = {node.id: node for node in scene.nodes}
     offsets = lanes(scene.edges)
     places = [p for edge in scene.edges for p in edge.bends] + ([(0.0, 0.0), scene.extent] if any(scene.extent) else [])
@@ -112,11 +148,12 @@ def _scene(scene: Scene) -> str:
     bottom = max(*(n.y + n.height / 2 for n in scene.nodes), *(y for _, y in places), -1e9)
     width, height = max(240.0, right - left + 2 * MARGIN + 12), bottom - top + 2 * MARGIN
     shapes = [(edge, edge_shape(edge, nodes, offsets.get(edge.id, 0.0))) for edge in scene.edges]
-    body = "".join(_line(edge, shape.line, shape.head) for edge, shape in shapes)
-    body += "".join(_node(node, scene) for node in scene.nodes)
-    body += "".join(_edge_label(edge, *shape.middle) for edge, shape in shapes if edge.label)
+    lines = tuple(_line(edge, shape.line, shape.head) for edge, shape in shapes)
+    boxes = tuple(_node(node, scene) for node in scene.nodes)
+    numbers = tuple(_edge_label(edge, *shape.middle) for edge, shape in shapes if edge.label)
     shift_x, shift_y = (width - (right - left)) / 2 - left, MARGIN - top
-    return card(tag("g", body, transform=f"translate({number(shift_x)} {number(shift_y)})"), width, height, scene)
+    shift = f"translate({number(shift_x)} {number(shift_y)})"
+    return Drawing((lines, boxes, numbers), shift, width, height)
 
 
 def _edge_colour(edge: Edge) -> str:

@@ -6,18 +6,23 @@ Node and edge ids are keys with "#" in front, so that no learner's name ("12", "
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.errors import ViewError
-from widgets.chart import Chart
-from widgets.patch import FORBIDDEN, Json
-from widgets.scene import Edge, Node, Scene
+from widgets.pictures.chart import Chart
+from widgets.pictures.patch import FORBIDDEN, Json
+from widgets.pictures.scene import Edge, Node, Scene
 
 Picture = Scene | Chart
 
 MOST_CHARACTERS = 20_000
 """Longer texts are cut, with a note: no label needs more, and a 100 MB name must not reach the browser."""
+
+
+_BAD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+"""Control characters, halves of surrogate pairs, and the two that XML forbids."""
 
 
 def text_of(text: str) -> str:
@@ -29,16 +34,9 @@ def text_of(text: str) -> str:
     """
     if len(text) > MOST_CHARACTERS:
         text = f"{text[:MOST_CHARACTERS]}… ({len(text)} characters)"
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
-    return "".join("\N{REPLACEMENT CHARACTER}" if _bad(c) else c for c in text)
-
-
-def _bad(c: str) -> bool:
-    code = ord(c)
-    return (
-        (code < 32 and c not in "\t\n\r") or 0x7F <= code < 0xA0 or 0xD800 <= code < 0xE000 or code in (0xFFFE, 0xFFFF)
-    )
+    return _BAD.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def tree_of(picture: Picture) -> dict[str, Json]:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from widgets.chart import Chart
-from widgets.geometry import number
-from widgets.measure import clip, text_width
-from widgets.patch import Json
-from widgets.theme import COLORWAY, short, tone_colour
-from widgets.tree import tree_of
-from widgets.twin import INK, card, label, tag
+from widgets.pictures.chart import Chart
+from widgets.pictures.geometry import number
+from widgets.pictures.measure import clip, text_width
+from widgets.pictures.patch import Json
+from widgets.pictures.theme import COLORWAY, short, tone_colour
+from widgets.pictures.tree import tree_of
+from widgets.pictures.twin import INK, card, label, tag
 
 WIDTH, HEIGHT = 640.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 34.0, 48.0
@@ -128,7 +128,8 @@ def svg_of_chart(chart: Chart) -> str:
     for i, trace in enumerate(data):
         if trace.get("visible") in (False, "legendonly"):
             continue
-        colour = _own_colour(trace) or COLORWAY["light"][i % len(COLORWAY["light"])]
+        like = (trace.get("meta") or {}).get("like", i)  # as in chart.js: the trace that shows the same thing
+        colour = _own_colour(trace) or COLORWAY["light"][like % len(COLORWAY["light"])]
         panels.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append((trace, colour))
     body = "".join(_panel(traces, layout, *axes) for axes, traces in panels.items())
     if not panels:

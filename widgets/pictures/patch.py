@@ -1,6 +1,6 @@
 """The difference of two pictures as a short list of changes, and how to apply it.
 
-A picture is first turned into a JSON tree (`widgets.tree`); what travels to the browser, and from frame to frame of an
+A picture is first turned into a JSON tree (`tree.py`); what travels to the browser, and from frame to frame of an
 exported page, are these patches. `frontend/patch.js` applies them in the same way; a browser test holds both equal.
 """
 

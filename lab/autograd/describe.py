@@ -1,0 +1,85 @@
+"""What `help(lab.tanh)` says: a docstring made from the op's record, so that it cannot differ from what the op does.
+
+Made when the name is first asked for. The example's result comes from the record's reference, so nothing is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lab.autograd.tensor import wrap
+from lab.ops.primitive import Op
+from lab.ops.sample import Sample
+
+_PARAMETERS = {
+    "axis": "an axis, counted from either end; where several make sense, a tuple of them or None for all",
+    "axes": "the axes in their new order",
+    "axis_name": "the name that an enclosing vmap gave its axis",
+    "dtype": "dtype of the result",
+    "keepdims": "leave the reduced axes in the result, with length 1",
+    "n": "number of classes",
+    "shape": "shape of the result",
+}
+LARGEST = 12
+"""Entries of an operand in an example."""
+
+
+def describe(op: Op) -> str:
+    """The docstring of an op: what it is, formula, parameters, the rule of each edge, an example that runs.
+
+    Example:
+        >>> from lab.ops import PRIMITIVES
+        >>> describe(PRIMITIVES["sqrt"]).splitlines()[2:4]
+        ['Formula:', '    out = sqrt(x)']
+    """
+    return op.doc + "\n\n" + "\n".join(_lines(op))
+
+
+def _lines(op: Op) -> Iterator[str]:
+    if op.formula:
+        yield from ("Formula:", f"    out = {op.formula}")
+    if op.defaults:
+        yield "Args:"
+        for name, default in op.defaults.items():
+            yield f"    {name}: {_PARAMETERS.get(name, 'a parameter')}; {default!r} unless given."
+    yield "Gradient, from the cotangent `ct` of the result:"
+    for i, argument in enumerate(op.arguments):
+        yield f"    {argument.lstrip('*')}: {op.rule_text(i) or 'none'}"
+    if op.elementwise:
+        yield "Shapes:"
+        several = f"    {', '.join(op.arguments)}: broadcast, trailing axes first."
+        yield several if len(op.arguments) > 1 else "    result: the shape of x."
+    if shown := _example(op):
+        yield from ("Example:", *(f"    {line}" for line in shown))
+
+
+def _example(op: Op) -> list[str]:
+    def size(sample: Sample) -> int:
+        return max(int(np.prod(shape)) for shape in sample.shapes)
+
+    fitting = [s for s in op.samples if 1 < size(s) <= LARGEST and s.kinds[0][0] in "fbi"]
+    if op.reference is None or not fitting:
+        return []
+    sample = fitting[0]
+    kinds = sample.kinds * len(sample.shapes) if len(sample.kinds) == 1 else sample.kinds
+    signed = bool(np.ravel(sample.domain)[0] <= -2)
+    pairs = enumerate(zip(sample.shapes, kinds, strict=True))
+    operands = [_operand(shape, kind, i, signed=signed) for i, (shape, kind) in pairs]
+    words = [f"lab.tensor({x.tolist()})" for x in operands] + [f"{n}={v!r}" for n, v in sample.params.items()]
+    result = np.asarray(op.reference(*operands, **sample.params))
+    if result.dtype.kind == "f":
+        result = result + 0.0  # a reference may say -0
+    return [">>> import lab", f">>> lab.{op.name}({', '.join(words)})", *repr(wrap(result)).splitlines()]
+
+
+def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) -> Any:
+    count = np.arange(int(np.prod(shape))).reshape(shape)
+    if kind == "b":
+        return count % 2 == 0
+    if kind[0] == "i":
+        return count
+    minus = (count + number) % 2 == 1 if signed else False
+    return (0.5 + number + 0.5 * count) * np.where(minus, -1, 1)

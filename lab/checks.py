@@ -1,0 +1,75 @@
+"""Arguments that are numbers: what is none, or is no whole one, is refused where it is given and by its name.
+
+A count of 2.5 would otherwise go on and end in a place that knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from lab.errors import ArgumentError
+
+
+def whole(name: str, value: object, *, least: int, hint: str = "") -> int:
+    """`value` as an int of at least `least`; an integer of NumPy is one, a bool and a float are not.
+
+    Raises:
+        ArgumentError: it is none, or is below.
+
+    Example:
+        >>> whole("epochs", 3, least=1)
+        3
+        >>> whole("epochs", 2.5, least=1)
+        Traceback (most recent call last):
+        lab.errors.ArgumentError: epochs is a whole number of at least 1
+        given: epochs=2.5
+        hint:  for example epochs=1
+    """
+    try:
+        found = operator.index(value) if not isinstance(value, bool) else least - 1  # type: ignore[arg-type]
+    except TypeError:
+        found = least - 1
+    if found < least:
+        problem = f"{name} is a whole number of at least {least}"
+        raise ArgumentError(problem, given=f"{name}={value!r}", hint=hint or f"for example {name}={least}")
+    return found
+
+
+def number(name: str, value: object, *, hint: str) -> float:
+    """`value` as a float, whatever Python takes for a number; text is none.
+
+    Raises:
+        ArgumentError: it is none.
+
+    Example:
+        >>> number("learning_rate", 1, hint="for example 0.1")
+        1.0
+    """
+    try:
+        found = None if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = None
+    if found is None:
+        raise ArgumentError(f"{name} is a number", given=f"{name}={value!r}", hint=hint)
+    return found
+
+
+def generator(rng: object) -> np.random.Generator:
+    """The Generator that `rng=` asks for: of this seed, itself, or a fresh one for None.
+
+    Raises:
+        ArgumentError: it is none of these, or a seed below 0.
+
+    Example:
+        >>> bool(generator(0).random() == generator(0).random())
+        True
+    """
+    try:
+        if not isinstance(rng, float):  # NumPy refuses it too, by a page about sequences of words
+            return np.random.default_rng(rng)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    problem = "rng is a seed of 0 or more, a Generator, or None"
+    raise ArgumentError(problem, given=f"rng={rng!r}", hint="for example rng=0")

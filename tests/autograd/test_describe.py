@@ -1,0 +1,36 @@
+"""help(lab.tanh): made from the op's record, and its example runs."""
+
+import doctest
+import pickle
+
+import pytest
+
+import lab
+from lab.autograd.describe import describe
+from lab.ops import PRIMITIVES
+
+
+@pytest.mark.parametrize("name", lab._OPS)
+def test_the_docstring_of_every_op_of_the_lab_tells_its_rules_and_its_example_runs(name):
+    op, function = PRIMITIVES[name], getattr(lab, name)
+    text = function.__doc__
+    assert text == describe(op)
+    assert op.formula in text
+    assert all((op.rule_text(i) or "none") in text for i in range(len(op.arguments)))
+    assert all(f"    {parameter}: " in text and "a parameter;" not in text for parameter in op.defaults)
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
+    assert bool(test.examples) == (name not in {"all_reduce", "random_uniform"})
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(test)
+    assert runner.failures == 0
+
+
+def test_an_op_says_where_it_belongs_and_travels():
+    assert (lab.tanh.__module__, lab.tanh.__qualname__) == ("lab", "tanh")
+    assert pickle.loads(pickle.dumps(lab.tanh)) is lab.tanh
+
+
+def test_the_names_of_the_lab_are_those_for_its_users():
+    private = [name for name in dir(lab) if name.startswith("_")]
+    assert private == ["__doc__", "__version__"]
+    assert {"tensor", "tanh", "record", "nn", "fit"} <= set(dir(lab))

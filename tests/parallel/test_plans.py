@@ -1,0 +1,164 @@
+"""Plans as values: what a hop may be, compiled rows, where a chunk lies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.errors import PlanError
+from lab.parallel import COLLECTIVES, Recv, Send, block, compile_plan, elements, plan_of
+from lab.parallel.plans import MAX_STEPS, steps_of
+
+RING = COLLECTIVES["all_reduce", "ring"]
+
+
+@given(st.integers(1, 64), st.integers(1, 70), st.integers(0, 300))
+def test_blocks_and_chunks_tile_the_buffer_and_differ_by_at_most_one(world_size, n_chunks, n_elements):
+    blocks = [block(owner, world_size, n_chunks) for owner in range(world_size)]
+    assert [c for start, stop in blocks for c in range(start, stop)] == list(range(n_chunks))
+    parts = [elements(c, c + 1, n_chunks, n_elements) for c in range(n_chunks)]
+    assert [i for part in parts for i in range(part.start, part.stop)] == list(range(n_elements))
+    sizes = [part.stop - part.start for part in parts]
+    assert max(sizes) - min(sizes) <= 1
+    start, stop = blocks[-1]
+    whole = elements(start, stop, n_chunks, n_elements)
+    assert whole.stop - whole.start == sum(sizes[start:stop])
+
+
+def decoded(rows):
+    """The steps that have hops, from compiled rows."""
+    kinds = (lambda p, a, b: Send(p, a, b), lambda p, a, b: Recv(p, a, b, False), lambda p, a, b: Recv(p, a, b, True))
+    steps = {}
+    for step, kind, *hop in rows.tolist():
+        steps.setdefault(step, []).append(kinds[kind](*hop))
+    return {at: tuple(hops) for at, hops in steps.items()}
+
+
+@pytest.mark.parametrize("key", COLLECTIVES, ids="-".join)
+@pytest.mark.parametrize("n_chunks", [1, 3, 5, 8])
+def test_compiled_rows_say_what_the_generator_says(key, n_chunks):
+    for rank in range(5):
+        rows = compile_plan(COLLECTIVES[key], rank, 5, n_chunks)
+        assert rows.dtype == np.int64
+        assert rows.shape[1] == 5
+        steps = steps_of(COLLECTIVES[key], rank, 5, n_chunks)
+        assert decoded(rows) == {at: step for at, step in enumerate(steps) if step}
+
+
+def test_a_plan_is_compiled_once_and_its_rows_cannot_be_changed():
+    calls = []
+
+    def plan(rank, world_size, n_chunks):
+        calls.append(rank)
+        yield Send(1 - rank, 0, n_chunks), Recv(1 - rank, 0, n_chunks, False)
+
+    first = compile_plan(plan, 0, 2)
+    assert compile_plan(plan, 0, 2, 2) is first
+    assert calls == [0]
+    with pytest.raises(ValueError, match="read-only"):
+        first[0, 0] = 7
+
+
+def test_a_world_of_one_has_no_rows():
+    for plan in COLLECTIVES.values():
+        assert compile_plan(plan, 0, 1).shape == (0, 5)
+
+
+def test_another_root_turns_the_plan_around_the_circle():
+    broadcast = COLLECTIVES["broadcast", "flat"]
+    assert compile_plan(broadcast, 2, 4, 1, root=2)[:, 2].tolist() == [3, 0, 1]
+    assert [compile_plan(broadcast, rank, 4, 1, root=2)[:, 2].tolist() for rank in (3, 0, 1)] == [[2], [2], [2]]
+
+
+@pytest.mark.parametrize("key", COLLECTIVES, ids="-".join)
+def test_sender_and_receiver_of_a_hop_name_the_same_step(key):
+    for n_chunks in (1, 4, 5, 9):
+        steps = [steps_of(COLLECTIVES[key], rank, 5, n_chunks) for rank in range(5)]
+        sent = {(at, rank, h.peer, h.start, h.stop) for rank, own in enumerate(steps)
+                for at, step in enumerate(own) for h in step if isinstance(h, Send)}  # fmt: skip
+        received = {(at, h.peer, rank, h.start, h.stop) for rank, own in enumerate(steps)
+                    for at, step in enumerate(own) for h in step if isinstance(h, Recv)}  # fmt: skip
+        assert sent == received
+
+
+@pytest.mark.parametrize("key", COLLECTIVES, ids="-".join)
+def test_no_step_has_two_receives_so_the_order_of_a_sum_is_the_plans(key):
+    for rank in range(6):
+        for step in steps_of(COLLECTIVES[key], rank, 6):
+            assert sum(isinstance(hop, Recv) for hop in step) <= 1
+
+
+def test_a_single_hop_is_a_step_and_numpys_integers_are_numbers():
+    def plan(rank, world_size, n_chunks):
+        yield Send(np.int64(1), np.int32(0), 2)
+
+    assert steps_of(plan, 0, 2) == [(Send(1, 0, 2),)]
+
+
+def endless(rank, world_size, n_chunks):
+    while True:
+        yield ()
+
+
+WRONG = {
+    "not a rank": (lambda: Send(4, 0, 1), """rank 0, step 1: sends to rank 4, which does not exist
+given: Send(peer=4, start=0, stop=1)
+hint:  ranks are 0 to 3: take the neighbour modulo world_size"""),
+    "below 0": (lambda: Recv(-1, 0, 1, True), "rank 0, step 1: receives from rank -1, which does not exist"),
+    "itself": (lambda: Send(0, 0, 1), "rank 0, step 1: sends to itself"),
+    "not a chunk": (lambda: Send(1, 4, 5), "rank 0, step 1: sends chunks from 4 up to 5, which do not exist"),
+    "backwards": (lambda: Send(1, 2, 1), "rank 0, step 1: sends chunks from 2 up to 1, which do not exist"),
+    "a fraction": (lambda: Send(1, 0.5, 1), "rank 0, step 1: sends with a number that is not whole"),
+    "another thing": (lambda: (1, 0, 1), "rank 0, step 1: a step is made of Send and Recv"),
+    "nothing": (lambda: None, "rank 0, step 1: a step is made of Send and Recv\ngiven: None"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_hop_that_no_rank_could_do_is_named(name):
+    hop, text = WRONG[name]
+
+    def plan(rank, world_size, n_chunks):
+        yield (Send(1, 0, 1),)
+        yield hop()
+
+    with pytest.raises(PlanError) as caught:
+        compile_plan(plan, 0, 4)
+    assert str(caught.value).startswith(text)
+    assert (caught.value.rank, caught.value.step) == (0, 1)
+
+
+def test_a_hop_of_no_chunks_is_left_out_and_its_step_kept():
+    def plan(rank, world_size, n_chunks):
+        yield (Send(1, 1, 1),)
+        yield (Send(1, 0, 1),)
+
+    assert compile_plan(plan, 0, 2).tolist() == [[1, 0, 1, 0, 1]]
+
+
+def test_a_plan_without_yield_and_one_without_end_are_refused():
+    with pytest.raises(PlanError, match="gave no steps\ngiven: a NoneType for rank 0\nhint:  a plan is a generator"):
+        compile_plan(lambda rank, world_size, n_chunks: None, 0, 2)
+    with pytest.raises(PlanError, match=f"does not come to an end\ngiven: rank 0 has more than {MAX_STEPS:,} steps"):
+        compile_plan(endless, 0, 2)
+
+
+@pytest.mark.parametrize(("rank", "world_size", "n_chunks"), [(2, 2, 2), (-1, 2, 2), (0, 0, 1), (0, 2, 0)])
+def test_a_rank_outside_its_world_is_refused(rank, world_size, n_chunks):
+    with pytest.raises(PlanError, match="a plan needs a rank of its world and at least one chunk"):
+        compile_plan(RING, rank, world_size, n_chunks)
+
+
+def test_an_unknown_plan_is_answered_by_the_known_ones():
+    with pytest.raises(PlanError, match="there is no plan 'tree' for 'all_reduce'\ngiven: known: all_gather ring"):
+        plan_of("all_reduce", "tree")
+    assert plan_of("all_reduce", "ring") is RING
+    assert plan_of("all_reduce", endless) is endless
+
+
+def test_a_learners_own_error_is_not_hidden():
+    def plan(rank, world_size, n_chunks):
+        yield (Send(1 // 0, 0, 1),)
+
+    with pytest.raises(ZeroDivisionError):
+        compile_plan(plan, 0, 2)

@@ -1,0 +1,77 @@
+"""A picture with nothing on it says why, and what is not a recording is refused in three lines."""
+
+from __future__ import annotations
+
+import pytest
+
+import lab
+import widgets
+from lab.errors import ViewError
+from tests.widgets.golden import falling, product_plus_x, recorded, training, walk
+from widgets import GradientView, GraphView, LossView, Player, RunControls, dashboard
+
+
+def said(rec):
+    view = GraphView(rec)
+    words = view.text_at(len(rec))
+    assert view.picture_at(len(rec)).caption == words == view.sentence_at(len(rec))
+    return words
+
+
+def test_who_forgot_requires_grad_is_told():
+    with lab.record() as rec:
+        lab.tensor(2.0) * 3.0
+    assert "requires_grad=True" in said(rec)
+
+
+def test_who_looks_at_a_jvp_alone_is_told():
+    with lab.record() as rec:
+        lab.jvp(lambda x: x * x, (2.0,), (1.0,))
+    assert "A jvp keeps no tape" in said(rec)
+
+
+def test_who_ran_the_forward_before_the_recording_is_told():
+    x = lab.tensor(2.0, requires_grad=True)
+    y = x * x
+    with lab.record() as rec:
+        y.backward()
+    assert said(rec) == "A backward walk ran, but not what it walks over: its forward ran before the recording began."
+    assert Player(rec).text.startswith("1 of ")
+    assert said(recorded(walk())).startswith("A backward walk ran")
+
+
+def test_the_graph_of_a_training_is_told_to_be_its_steps():
+    assert "LossView" in said(training(falling(20)))
+
+
+def test_while_more_may_come_nothing_is_final():
+    with lab.record() as rec:
+        assert said(rec) == "Nothing was recorded yet: each operation that runs adds a box."
+    assert GraphView(product_plus_x()).text_at(0) == "Nothing was recorded yet: each operation that runs adds a box."
+
+
+def test_an_empty_picture_has_room_for_its_words():
+    with lab.record() as rec:
+        pass
+    assert "requires a gradient" in GraphView(rec).svg()
+
+
+@pytest.mark.parametrize("kind", [GraphView, LossView, GradientView, Player])
+@pytest.mark.parametrize("wrong", [3, None, "rec", [1, 2], lab.tensor(2.0)])
+def test_what_is_no_recording_is_refused_in_three_lines(kind, wrong):
+    with pytest.raises(ViewError, match="shows a recording or a training run") as caught:
+        kind(wrong)
+    assert len(str(caught.value).splitlines()) == 3
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("make", [dashboard, RunControls])
+def test_what_is_no_run_has_no_dashboard(make):
+    for wrong in (None, 3, product_plus_x()):
+        with pytest.raises(ViewError, match="of a training run") as caught:
+            make(wrong)
+        assert len(str(caught.value).splitlines()) == 3
+
+
+def test_the_module_lists_its_public_names_and_no_others():
+    assert dir(widgets) == sorted(widgets.__all__)

@@ -1,0 +1,98 @@
+"""The stops of a player as a file: which ones, how much of each, and where it may be written.
+
+Bounds are numbers of drawn parts and points, not seconds, so that one recording always gives the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab.errors import ViewError
+from lab.files import replacing
+from widgets.export.moving import MOST_STOPS, moving_svg
+from widgets.export.page import Frame, write_page
+from widgets.export.slim import slim
+from widgets.fold import Positions
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Scene
+from widgets.view import View
+
+MAX_FRAMES = 300
+"""An exported page holds at most so many stops, evenly chosen; more would be a film that nobody steps through."""
+MAX_PARTS = 150_000
+"""Boxes and arrows on all stops of a page together: written in seconds, and well under 2 MB."""
+MAX_POINTS = 200_000
+"""Points of lines on all stops of a page together: about 2 MB."""
+CHART_FRAMES = 100
+FEWEST_FRAMES = 30
+FRAME_LINES = 12
+"""Lines of words for each stop: more is not listened to."""
+
+
+def frames_of(views: Sequence[View[Any]], stops: Positions, most: int = MAX_FRAMES) -> list[Frame]:
+    """At most `most` stops as frames: the first, the last, and evenly between; fewer where each of them is large."""
+    last = [v.picture_at(int(stops[-1])) for v in views]
+    n_parts = sum(len(p.nodes) + len(p.edges) for p in last if isinstance(p, Scene))
+    n_lines = sum(len(p.figure.data) for p in last if isinstance(p, Chart))
+    most = min(most, max(FEWEST_FRAMES, MAX_PARTS // max(1, n_parts)), CHART_FRAMES if n_lines else most)
+    chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)).tolist()
+    points = max(150, min(2000, MAX_POINTS // (len(chosen) * max(1, n_lines))))
+
+    def frame(k: int) -> Frame:
+        at = int(stops[k])
+        pictures = last if k == chosen[-1] else [slim(v.picture_at(at), points) for v in views]
+        words = brief("\n".join(v.text_at(at) for v in views))
+        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words)
+
+    return [frame(k) for k in chosen]
+
+
+def written(path: str | Path, views: Sequence[View[Any]], stops: Positions) -> Path:
+    """Write a moving picture of the first view (.svg) or a page that plays all of them (.html); returns its path.
+
+    Raises:
+        ViewError: another ending, or a folder that is not there.
+    """
+    path = writable(path)
+    moving = path.suffix.lower() == ".svg"
+    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES)
+    n = len(stops)
+    note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
+    if not moving:
+        return write_page(path, frames, ", ".join(v.title for v in views), note)
+    with replacing(path) as file:
+        file.write(moving_svg(frames, note=note).encode())
+    return path
+
+
+def brief(text: str) -> str:
+    r"""The first lines of a text, and how many more there are.
+
+    Example:
+        >>> brief("\n".join("abcdefghijklmnop")).splitlines()[-2:]
+        ['l', '4 more lines']
+    """
+    lines = text.splitlines()
+    left_out = len(lines) - FRAME_LINES
+    return text if left_out <= 0 else "\n".join([*lines[:FRAME_LINES], f"{left_out} more lines"])
+
+
+def writable(path: str | Path) -> Path:
+    """The path, if a file of a kind that can be written can stand there.
+
+    Raises:
+        ViewError: another ending than .html or .svg, or a folder that is not there.
+    """
+    path = Path(path)
+    if path.suffix.lower() not in {".html", ".svg"}:
+        raise ViewError(
+            "pictures are written as .html or .svg", given=path.name or str(path),
+            hint="picture.html plays in any browser; picture.svg moves by itself",
+        )  # fmt: skip
+    if not path.parent.is_dir():
+        raise ViewError("the folder to write into is not there", given=path.parent, hint="make it, or name another")
+    return path
