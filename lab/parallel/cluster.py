@@ -50,7 +50,7 @@ class Cluster:
         from lab.parallel.dask_side import ClientSide
 
         if n_workers < 1:
-            raise ArgumentError("a cluster has at least one worker", given=n_workers)
+            raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
         require_guard(sys._getframe(2))
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.

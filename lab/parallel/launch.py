@@ -64,7 +64,7 @@ class Launch:
             hint = f"one of {', '.join(TRANSPORTS)}"
             raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
         if not timeout > 0:
-            raise ArgumentError("a time-out is a positive number of seconds", given=timeout)
+            raise ArgumentError("a time-out is a positive number of seconds", given=timeout, hint="60 is usual")
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
         self.workers: tuple[str, ...] = ()
         self._payload = _pickled(program, args, hook)
@@ -151,7 +151,8 @@ class Launch:
                 self.waits_for = answer["reason"]
                 log.info("%s waits: %s", self.run, self.waits_for)
             if self._wake.wait(0.05):
-                raise RunError("the launch was stopped while it waited for workers", given=self.waits_for)
+                raise RunError("the launch was stopped while it waited for workers", given=self.waits_for,
+                               hint="launch again when others have ended")  # fmt: skip
 
     def _attend(self, side: ClientSide, lease: dict[str, Any], futures: list[Any]) -> list[Any]:
         self.workers, self.state, self._generation = tuple(lease["workers"]), "running", int(lease["generation"])
@@ -226,9 +227,9 @@ class Launch:
             return LostRankError(why, rank=rank, given=f"{len(self.workers)} ranks, {self.run}",
                                  hint="the other ranks have ended; the cluster goes on, launch again")  # fmt: skip
         if kind in {"stopped", "late"}:
-            return RunError(why, given=self.run)
+            return RunError(why, given=self.run, hint="all ranks have ended; launch again")
         told = "; ".join(o.summary for o in outcomes.values() if o.summary)
-        return MeshError(why or "the ranks ended without a word", given=told)
+        return MeshError(why or "the ranks ended without a word", given=told, hint="launch again")
 
 
 def _pickled(program: Callable[..., Any], args: tuple[object, ...], hook: Hook | None) -> bytes:

@@ -170,7 +170,7 @@ def _kind(array: Array) -> str:
 def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[Array]:
     """`array` as 1-D contiguous memory; what is not contiguous goes through a copy."""
     if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
-        raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}")
+        raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}", hint="convert it with astype to float32 or float64")
     if writes and not array.flags.writeable:
         raise ArgumentError("the array cannot be written to", given="a read-only array", hint="give a copy of it")
     if array.flags.c_contiguous:
@@ -229,7 +229,8 @@ def run_ranks(program: Callable[..., R], *args: object, world_size: int, timeout
         rank, error = failures[0]
         if isinstance(error, LabError):
             raise error
-        raise RankError(f"rank {rank} raised {type(error).__name__}", given=error, rank=rank) from error
+        raise RankError(f"rank {rank} raised {type(error).__name__}", given=error, rank=rank,
+                        hint="its traceback stands above") from error
     return cast("list[R]", results)
 
 

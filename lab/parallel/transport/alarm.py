@@ -75,8 +75,9 @@ class Alarm:
     def error(self) -> LabError:
         """The reason as an exception."""
         if self.kind in {"lost", "late"}:
-            return LostRankError(self.why, rank=self.rank, hint="the group has ended; launch again")
-        return MeshError(self.why, hint="the group has ended, and so did this rank")
+            hint = "the group has ended; launch again"
+            return LostRankError(self.why, given=f"rank {self.rank}", rank=self.rank, hint=hint)
+        return MeshError(self.why, given=self.kind, hint="the group has ended, and so did this rank")
 
     def close(self) -> None:
         """Give the descriptors back."""

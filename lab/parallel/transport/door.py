@@ -121,7 +121,8 @@ class Doorkeeper:
         except BlockingIOError:
             return False
         except OSError as error:
-            raise LostRankError(f"rank {peer} does not listen", rank=peer, given=f"{address}: {error}") from error
+            raise LostRankError(f"rank {peer} does not listen", rank=peer, given=f"{address}: {error}",
+                                hint="its worker may have died; launch again") from error
         self._stand(_Visitor(sock, float("inf"), secrets.token_bytes(NONCE), NONCE, peer))
         return True
 
@@ -206,6 +207,7 @@ class Doorkeeper:
         visitor.sock.close()
         if visitor.peer >= 0:  # whom we called ourselves must be a member
             raise MeshError(f"rank {visitor.peer} did not prove that it belongs to this run",
+                            given=f"rank {self.rank} called it",
                             hint="an older run may still hold its address; launch again")
         self.strangers += 1
 

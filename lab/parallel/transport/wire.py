@@ -85,9 +85,11 @@ def unpack(data: bytes | bytearray | memoryview, generation: int, *, peer: int) 
     """
     magic, kind, theirs, number, tag, n_bytes, mark, words = _LAYOUT.unpack(data)
     if magic != MAGIC or kind not in {COLLECTIVE, POINT, GOODBYE} or n_bytes > MAX_BYTES:
-        raise MeshError(f"what rank {peer} sent is no message of the lab", given="a damaged header")
+        raise MeshError(f"what rank {peer} sent is no message of the lab", given="a damaged header",
+                        hint="something else writes to this connection; launch again")  # fmt: skip
     if theirs != generation:
-        raise MeshError(f"rank {peer} belongs to another launch", given=f"generation {theirs}, ours is {generation}")
+        raise MeshError(f"rank {peer} belongs to another launch", given=f"generation {theirs}, ours is {generation}",
+                        hint="an older launch has not ended there; launch again")  # fmt: skip
     return Header(kind, theirs, number, tag, n_bytes, mark, words.rstrip(b"\0").decode("utf-8", "replace"))
 
 
