@@ -1,11 +1,14 @@
-"""Parallel: plans of collectives and schedules of pipelines as values, checked on paper."""
+"""Parallel: plans of collectives and schedules of pipelines as values, checked on paper, and ranks that run them."""
 
 from lab.parallel import collectives as _collectives  # noqa: F401 -- fills COLLECTIVES
 from lab.parallel.check_plan import PlanReport, check_plan
 from lab.parallel.check_schedule import ScheduleReport, Slot, check_schedule
+from lab.parallel.cluster import Cluster, launch
+from lab.parallel.launch import Launch
 from lab.parallel.lockstep import Hop, simulate_arrays
 from lab.parallel.operations import OPERATIONS
 from lab.parallel.plans import COLLECTIVES, Plan, Recv, Send, Step, block, collective, compile_plan, elements, plan_of
+from lab.parallel.runtime import Comm, run_local, run_ranks
 from lab.parallel.schedules import (
     SCHEDULES,
     Action,
@@ -22,7 +25,10 @@ __all__ = [
     "OPERATIONS",
     "SCHEDULES",
     "Action",
+    "Cluster",
+    "Comm",
     "Hop",
+    "Launch",
     "Plan",
     "PlanReport",
     "Recv",
@@ -39,8 +45,11 @@ __all__ = [
     "compile_plan",
     "elements",
     "format_table",
+    "launch",
     "parse_table",
     "plan_of",
+    "run_local",
+    "run_ranks",
     "schedule",
     "simulate_arrays",
     "table_of",

@@ -170,7 +170,8 @@ def _kind(array: Array) -> str:
 def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[Array]:
     """`array` as 1-D contiguous memory; what is not contiguous goes through a copy."""
     if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
-        raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}", hint="convert it with astype to float32 or float64")
+        hint = "convert it with astype to float32 or float64"
+        raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}", hint=hint)
     if writes and not array.flags.writeable:
         raise ArgumentError("the array cannot be written to", given="a read-only array", hint="give a copy of it")
     if array.flags.c_contiguous:

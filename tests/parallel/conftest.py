@@ -1,5 +1,7 @@
 """One cluster of four workers for all tests that do not harm it for good, and a look at what was left behind."""
 
+import contextlib
+import os
 import threading
 from pathlib import Path
 
@@ -14,9 +16,35 @@ def cluster():
         yield cluster
 
 
+def family():
+    """This process and all that descend from it: others on this machine may run ranks too."""
+    parents = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+    found = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
+def sockets_of_ranks():
+    """Unix sockets of ours by the kernel's own table, and which process of the family holds each."""
+    rows = [line.split() for line in Path("/proc/net/unix").read_text().splitlines() if "@lab-" in line]
+    names = {f"socket:[{row[6]}]": row[7] for row in rows}
+    held = []
+    for pid in family():
+        with contextlib.suppress(OSError):
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if (link := str(entry.readlink())) in names:
+                        held.append((pid, names[link]))
+    return held
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
-    """After each test: no thread of ours, no socket of ours by the kernel's own table."""
+    """After each test: no thread of ours, no socket of ours in any process of ours."""
     yield
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("lab-")] == []
-    assert [line for line in Path("/proc/net/unix").read_text().splitlines() if "@lab-" in line] == []
+    assert sockets_of_ranks() == []
