@@ -96,7 +96,8 @@ def _shape_rule(op: Op) -> Callable[..., Spec]:
         params = {n: f() for n, f in op.fixed.items()}
         try:
             with np.errstate(all="ignore"):
-                return np.asarray(op.forward(*ones, **params)).dtype
+                tried: np.ndarray[Any, np.dtype[Any]] = np.asarray(op.forward(*ones, **params))
+                return tried.dtype
         except TypeError as why:
             raise DTypeError(
                 f"{op.name} is not defined for these dtypes",
