@@ -4,7 +4,7 @@ from lab.parallel import collectives as _collectives  # noqa: F401 -- fills COLL
 from lab.parallel.check_plan import PlanReport, check_plan
 from lab.parallel.check_schedule import ScheduleReport, Slot, check_schedule
 from lab.parallel.cluster import Cluster, launch
-from lab.parallel.launch import Launch
+from lab.parallel.launching import Launch
 from lab.parallel.lockstep import Hop, simulate_arrays
 from lab.parallel.operations import OPERATIONS
 from lab.parallel.plans import COLLECTIVES, Plan, Recv, Send, Step, block, collective, compile_plan, elements, plan_of

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lab.errors import ArgumentError, MeshError
-from lab.parallel.launch import Launch
+from lab.parallel.launching import Launch
 from lab.parallel.rank import Hook
 
 if TYPE_CHECKING:

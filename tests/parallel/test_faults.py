@@ -200,9 +200,9 @@ def test_a_rank_may_fork(cluster):
 
 
 def test_other_versions_on_a_worker_are_refused_with_a_table(cluster, monkeypatch):
-    from lab.parallel import launch
+    from lab.parallel import launching
 
-    monkeypatch.setattr(launch, "versions", lambda: {"numpy": "0.1"})
+    monkeypatch.setattr(launching, "versions", lambda: {"numpy": "0.1"})
     with pytest.raises(MeshError, match=r"other versions than this process\ngiven: numpy 0.1 here, \d.* on tcp://"):
         cluster.launch(programs.where)
 
