@@ -5,9 +5,11 @@ from lab.events.bus import Batch, Bus, Detail, Listener, Row, bus
 from lab.events.catalogue import (
     ActionFinished,
     ActionStarted,
+    ActivationMoved,
     BackwardFinished,
     BackwardStarted,
     ChunkMoved,
+    ClockAligned,
     CollectiveFinished,
     CollectiveStarted,
     Evaluated,
@@ -20,13 +22,16 @@ from lab.events.catalogue import (
     RankFinished,
     RankLost,
     RankStarted,
+    ReplicaAdvanced,
     RuleApplied,
     RunFinished,
     RunStarted,
     RunStateChanged,
     StepFinished,
+    StrangerRefused,
     ValueSeen,
     ValueWritten,
+    WorkerSeen,
 )
 from lab.events.columns import Ragged
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
@@ -35,6 +40,11 @@ from lab.events.recording import Recording, record
 from lab.events.table import Columns
 
 __all__ = [
+    "WorkerSeen",
+    "StrangerRefused",
+    "ReplicaAdvanced",
+    "ClockAligned",
+    "ActivationMoved",
     "EVENTS",
     "ORIGIN",
     "ActionFinished",

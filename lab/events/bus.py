@@ -122,7 +122,7 @@ class Listener(Protocol):
 class _Place:
     """How far one listener has got, and what it asked for."""
 
-    __slots__ = ("busy", "detail", "listener", "n_dropped", "next_seq", "operations", "sources")
+    __slots__ = ("busy", "detail", "listener", "n_dropped", "next_seq", "operations", "sources", "values")
 
     def __init__(self, listener: Listener, next_seq: int, n_dropped: int) -> None:
         self.listener, self.next_seq, self.n_dropped, self.busy = listener, next_seq, n_dropped, False
@@ -130,6 +130,7 @@ class _Place:
         self.operations = any(listener.wants(kind) for kind in EVENTS.values() if kind.per_operation)
         self.detail = Detail(listener.detail) if self.operations else Detail.SHAPE
         self.sources = bool(listener.sources) and self.operations
+        self.values = Detail(listener.detail) == Detail.VALUE
 
 
 class Bus:
@@ -140,6 +141,7 @@ class Bus:
         operations: some listener wants per-operation events. The guard of the hot path.
         detail: the highest detail that a listener to operations asked for.
         sources: some listener to operations wants source lines.
+        values: some listener asked for copies of arrays, whatever kinds it wants: for kinds that are not per operation.
         plain: operations are wanted, and neither sources nor values: the tape then appends rows itself.
         append: appends a Row-shaped tuple to the queue; whoever uses it calls `relieve` now and then.
         generation: grows with each listener; a leaf announces itself once a generation.
@@ -159,11 +161,12 @@ class Bus:
         "operations",
         "plain",
         "sources",
+        "values",
     )
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
-        self.operations = self.sources = self.plain = False
+        self.operations = self.sources = self.plain = self.values = False
         self.detail = Detail.SHAPE
         self.generation = 0
         self._places: tuple[_Place, ...] = ()
@@ -285,6 +288,7 @@ class Bus:
         self.operations = any(x.operations for x in places)
         self.detail = max((x.detail for x in places), default=Detail.SHAPE)
         self.sources = any(x.sources for x in places)
+        self.values = any(x.values for x in places)
         self.plain = self.operations and not self.sources and self.detail == Detail.SHAPE
         self.listeners = tuple(x.listener for x in places)
 

@@ -271,6 +271,42 @@ class RankLost(Event):
 
 
 @event
+class ClockAligned(Event):
+    """The clock of a rank was compared with that of who launched; times of its events are in the launcher's clock."""
+
+    offset_ns: int
+    """Rank's clock less the launcher's, subtracted from the times of its events; 0 where both read one clock."""
+    error_ns: int
+    """The offset is right to within so much: half of the quickest round trip; 0 where both read one clock."""
+    same_clock: bool
+    """True where both are on one host, whose processes share one monotonic clock, and the round trips agree with it."""
+
+
+@event
+class StrangerRefused(Event):
+    """Somebody who is no rank of this run knocked at a rank's data port, and was shown out."""
+
+    reason: str
+
+
+@event
+class WorkerSeen(Event):
+    """How a worker of the cluster was, when a launch looked: at its start, its end, and about once a second between."""
+
+    worker: str
+    """Its address."""
+    state: str
+    """"idle", "leased" (holds a rank of this run or of another), "paused", or "gone"."""
+    holds: str
+    """The run whose rank it holds; "" for none."""
+    pid: int
+    memory_bytes: int
+    memory_limit_bytes: int
+    """0 for no limit."""
+    cpu_percent: float
+
+
+@event
 class CollectiveStarted(Event):
     """A rank entered a collective."""
 
@@ -283,6 +319,8 @@ class CollectiveStarted(Event):
     """Of the whole buffer."""
     n_chunks: int
     world_size: int
+    value: Array | None = None
+    """A copy of what the rank's buffer held, flat, if a listener asked for values and it has at most 4,096 entries."""
 
 
 @event
@@ -311,6 +349,48 @@ class ChunkMoved(Event):
     reduces: bool
     """True if they were added to those that `dst` had."""
     n_bytes: int
+    value: Array | None = None
+    """A copy of what `dst` holds in these chunks now, as for CollectiveStarted."""
+
+
+# --- data-parallel training ---
+
+
+@event
+class ReplicaAdvanced(Event):
+    """A rank of data-parallel training, with its copy of the model, reached a phase of a step."""
+
+    step: int
+    phase: str
+    """"shard": it took its examples; "gradient": its own backward is done; "reduced": the all-reduce is; "updated"."""
+    start: int
+    stop: int
+    """Its examples, start to stop (not included) of the global batch."""
+    n_global: int
+    """Examples of the global batch."""
+    loss: float
+    """Mean over its examples, nan before "gradient" and for an empty shard."""
+    norm: float
+    """Euclidean norm: of the gradient that it contributes ("gradient"), of the sum ("reduced"), of the parameters
+    ("updated"); nan at "shard"."""
+    checksum: int
+    """CRC-32 of the bytes of the parameters at "updated", to see that all replicas are alike; else 0."""
+    elapsed_ms: float
+    """That this phase took."""
+
+
+# --- pipelines ---
+
+
+@event
+class ActivationMoved(Event):
+    """A micro-batch's activation (kind "F") or its gradient ("B") came from one stage to the next."""
+
+    kind: str
+    src_stage: int
+    dst_stage: int
+    micro: int
+    n_bytes: int
 
 
 @event
@@ -332,3 +412,10 @@ class ActionFinished(Event):
     stage: int
     micro: int
     paced: bool
+    start_ns: int
+    end_ns: int
+    """The span to draw, in the clock of `time_ns`: as measured, or on a paced device the nominal one."""
+    n_live: int
+    """Activations that this rank holds afterwards: forwards whose backward is still to come."""
+
+    clocks: ClassVar[tuple[str, ...]] = ("start_ns", "end_ns")

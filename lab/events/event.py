@@ -48,6 +48,8 @@ class Event:
 
     per_operation: ClassVar[bool] = False
     """True for kinds emitted once or more per operation: guarded by `bus.operations`, all others by `bus.listeners`."""
+    clocks: ClassVar[tuple[str, ...]] = ()
+    """Names of own fields that are times of the clock of `time_ns`: they are aligned with it."""
 
     __hash__ = None  # type: ignore[assignment]  # fields may be arrays
 

@@ -21,10 +21,14 @@ from lab.events.bus import bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
 from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel.execute import Hop, execute, waves_of
+from lab.parallel.mailbox import Mailbox
 from lab.parallel.plans import Plan, name_of, plan_of
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
+
+CONTROL = 1024
+"""Entries of what ranks `agree` on, at most."""
 
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 R = TypeVar("R")
@@ -38,10 +42,12 @@ class Comm:
         world_size: how many ranks there are.
         collective: how many collectives this rank has entered.
         inside: the call that it is in, "" when it computes.
+        mailbox: what whoever launched the program says to this rank (`Launch.say`).
     """
 
-    def __init__(self, rank: int, world_size: int, links: Links) -> None:
+    def __init__(self, rank: int, world_size: int, links: Links, mailbox: Mailbox | None = None) -> None:
         self.rank, self.world_size, self.links = rank, world_size, links
+        self.mailbox = mailbox or Mailbox()
         self.collective, self.inside = 0, ""
 
     def __repr__(self) -> str:
@@ -95,6 +101,28 @@ class Comm:
         with self._collective("barrier", "naive", "barrier", flat) as (call, moved):
             waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
             execute(self.links, call, flat, waves, self.world_size, moved)
+
+    def agree(self, words: AnyArray) -> AnyArray:
+        """Sum a few numbers over all ranks, in place, and record nothing: control, such as "has anybody a nan?".
+
+        Shapes:
+            words: any shape of at most 1,024 entries, equal on all ranks; the result is `words` itself, the same bits
+                on every rank.
+        Raises:
+            ArgumentError: it is too large to be control.
+            MeshError, LostRankError: as `all_reduce_`.
+        Example:
+            >>> run_ranks(lambda comm: comm.agree(np.array([comm.rank, 1])).tolist(), world_size=3)
+            [[3, 3], [3, 3], [3, 3]]
+        """
+        if words.size > CONTROL:
+            raise ArgumentError("ranks agree on a few numbers", given=_kind(words), hint="all_reduce_ sums arrays")
+        number, self.collective = self.collective, self.collective + 1
+        text = f"agreement {_kind(words)}"
+        with _flat(words, adds=True) as flat, self._inside(Call(number, text, place_of_caller())) as call:
+            waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
+            execute(self.links, call, flat, waves, self.world_size)
+        return words
 
     def send(self, array: Array, peer: int, tag: int = 0) -> None:
         """Send a copy of `array` to `peer`, which receives it with the same tag, now or later; does not wait for it.
