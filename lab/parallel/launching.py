@@ -26,7 +26,7 @@ from lab.parallel.versions import differences, versions
 if TYPE_CHECKING:
     from distributed import Client
 
-    from lab.parallel.dask_side import ClientSide
+    from lab.parallel.dask_side.client import ClientSide
 
 log = logging.getLogger("lab.parallel")
 
@@ -120,7 +120,7 @@ class Launch:
             self._done.set()
 
     def _go(self) -> list[Any]:
-        from lab.parallel.dask_side import ClientSide
+        from lab.parallel.dask_side.client import ClientSide
 
         side = ClientSide(self._client)
         try:
