@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distributed import Client
+from distributed.client import ClosedClientError
 
 from lab.parallel.dask_side.scheduler import SchedulerSide
 from lab.parallel.dask_side.worker import WorkerSide, task
@@ -41,6 +42,17 @@ class ClientSide:
     def end(self, run: str, kind: str, why: str) -> None:
         """End a run on all ranks."""
         self.client.sync(self.client.scheduler.lab_end, run=run, kind=kind, why=why)
+
+    def say(self, run: str, rank: int, message: bytes) -> None:
+        """Send a pickled message to a rank: one way, in order, without waiting.
+
+        Raises:
+            OSError: the client is closed.
+        """
+        try:
+            self.client._send_to_scheduler({"op": "lab_say", "run": run, "rank": rank, "message": message})
+        except ClosedClientError as error:
+            raise OSError(str(error)) from error
 
     def release(self, run: str, futures: list[Any]) -> None:
         """Give the workers back, and forget the tasks."""

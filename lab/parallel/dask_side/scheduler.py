@@ -48,6 +48,7 @@ class SchedulerSide(SchedulerPlugin):
         for handler in (self.lab_ask, self.lab_watch, self.lab_end, self.lab_release, self.lab_meet, self.lab_ready,
                         self.lab_late, self.lab_ended):  # fmt: skip
             scheduler.handlers[handler.__name__] = handler
+        scheduler.stream_handlers["lab_say"] = self.lab_say
         for address in scheduler.workers:
             self.add_worker(scheduler, address)
 
@@ -140,6 +141,14 @@ class SchedulerSide(SchedulerPlugin):
             return {}
         await known.over.wait()
         return known.cause or {}
+
+    def lab_say(self, run: str, rank: int, message: bytes, client: str) -> None:
+        """Passed on to the rank's worker, one way and in order."""
+        if (known := self.runs.get(run)) is None or not 0 <= rank < len(known.members):
+            return  # it is over; an exception would cut the client's connection
+        stream: Any = self.scheduler.stream_comms.get(known.members[rank])
+        if stream is not None and not stream.closed():
+            stream.send({"op": "lab_say", "run": run, "message": message})
 
     async def lab_release(self, run: str) -> None:
         self.leases.forget(run)

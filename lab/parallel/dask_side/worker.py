@@ -37,6 +37,7 @@ class WorkerSide(WorkerPlugin):
             self.host = "127.0.0.1"
         worker.handlers["lab_ring"] = self.lab_ring
         worker.handlers["lab_where"] = self.lab_where
+        worker.stream_handlers["lab_say"] = self.seats.say
         if worker.nanny and threading.current_thread() is threading.main_thread():
             # A terminal and Jupyter send Ctrl-C to every process of the group. The ranks are stopped by the scheduler's
             # word, the worker by its nanny; dying of the signal would cost the learner the whole cluster.
