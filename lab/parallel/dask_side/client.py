@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from distributed import Client
@@ -12,7 +13,9 @@ from distributed.client import ClosedClientError
 
 from lab.parallel.dask_side.scheduler import SchedulerSide
 from lab.parallel.dask_side.worker import WorkerSide, task
+from lab.parallel.feed import Arrivals
 from lab.parallel.rank import Ticket
+from lab.parallel.relay import Parcel
 
 
 class ClientSide:
@@ -38,6 +41,15 @@ class ClientSide:
         )
         watching.add_done_callback(lambda _: wake())
         return watching
+
+    def fetch(self, run: str, seconds: float = 5.0) -> Future[Arrivals]:
+        """A future of what ranks have posted; it waits for it, at most so long."""
+
+        async def fetch() -> Arrivals:
+            arrived = await self.client.scheduler.lab_fetch(run=run, seconds=seconds)
+            return [(rank, Parcel(*fields)) for rank, *fields in arrived]
+
+        return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
 
     def end(self, run: str, kind: str, why: str) -> None:
         """End a run on all ranks."""

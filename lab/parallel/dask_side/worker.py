@@ -15,6 +15,7 @@ from distributed.comm.addressing import get_address_host
 
 from lab.parallel.dask_side.names import NAME, host_identity
 from lab.parallel.rank import Outcome, Ticket, run_rank
+from lab.parallel.relay import Parcel
 from lab.parallel.seats import Seat, Seats
 from lab.parallel.versions import versions
 
@@ -87,6 +88,10 @@ class WorkerSide(WorkerPlugin):
             seat.alarm.ring("stopped", "the run is over")
             seat.alarm.check()
         return dict(answer["addresses"])
+
+    def post(self, run: str, rank: int, parcel: Parcel) -> bool:
+        word = self.worker.scheduler.lab_post(run=run, rank=rank, parcel=tuple(parcel), n_bytes=len(parcel.body))
+        return bool(asyncio.run_coroutine_threadsafe(word, self.worker.loop.asyncio_loop).result())
 
     def _say(self, word: Coroutine[Any, Any, Any]) -> None:
         """Tell the scheduler something, without waiting for it."""
