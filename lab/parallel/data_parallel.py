@@ -150,7 +150,7 @@ class Rank:
         norm = math.sqrt(sum(float(np.dot(v, v)) for v in vectors)) if vectors else math.nan
         checksum = 0
         for vector in vectors if phase == "updated" else ():
-            checksum = zlib.crc32(memoryview(vector), checksum)
+            checksum = zlib.crc32(vector.view(np.uint8), checksum)  # type: ignore[arg-type]  # an array is a buffer
         at = self._shard
         loss = math.nan if phase == "shard" else self._loss
         bus.emit(
