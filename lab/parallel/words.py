@@ -94,7 +94,8 @@ def say(client: Client, run: str, worker: str, message: object) -> None:
 async def _fetch(run: str, seconds: float, dask_worker: Worker) -> bytes:
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
-    while (comm := _comm(dask_worker, run)) is None and loop.time() < until:
+    # Looked for by the clock: the rank's thread, which brings it, knows of no event loop yet.
+    while (comm := _comm(dask_worker, run)) is None and loop.time() < until:  # noqa: ASYNC110
         await asyncio.sleep(STARTS)
     if comm is None:
         return pickle.dumps([])
