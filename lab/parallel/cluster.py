@@ -47,7 +47,7 @@ class Cluster:
         import dask
         from distributed import Client, LocalCluster
 
-        from lab.parallel.dask_side import ClientSide
+        from lab.parallel.dask_side.client import ClientSide
 
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")

@@ -26,11 +26,13 @@ from lab.parallel.versions import differences, versions
 if TYPE_CHECKING:
     from distributed import Client
 
-    from lab.parallel.dask_side import ClientSide
+    from lab.parallel.dask_side.client import ClientSide
 
 log = logging.getLogger("lab.parallel")
 
 TRANSPORTS = ("auto", "unix", "tcp")
+SAY_LIMIT = 1 << 20
+"""Bytes of one message to a rank."""
 PAYLOAD_LIMIT = 64 << 20
 """Bytes of program and arguments, over all ranks: they travel through the scheduler."""
 SETTLE = 1.0
@@ -72,6 +74,7 @@ class Launch:
         self._time_limit, self._wait, self._transport = time_limit, wait, transport
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
         self._generation = 0
+        self._mail = _Mail()
         self._results: list[Any] = []
         self._error: BaseException | None = None
         thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
@@ -106,6 +109,36 @@ class Launch:
         """Wait until it has ended, at most `timeout` seconds; whether it has."""
         return self._done.wait(timeout)
 
+    def say(self, message: object, rank: int = 0) -> None:
+        """Put a message into a rank's `comm.mailbox`: in the order of saying, milliseconds later, without waiting.
+
+        What is said before the ranks have begun is kept for them. A rank that ends without looking never sees it.
+
+        Raises:
+            RunError: the launch has ended.
+            ArgumentError: there is no such rank, or the message is too large or cannot be sent.
+        """
+        import cloudpickle
+
+        world_size = len(self.workers) or self._world_size
+        if rank < 0 or (world_size is not None and rank >= world_size):
+            raise ArgumentError("there is no such rank", given=f"rank={rank} of {world_size or 'all workers'}",
+                                hint="ranks are 0 to world_size - 1")  # fmt: skip
+        try:
+            pickled = cloudpickle.dumps(message)
+        except Exception as error:
+            raise ArgumentError("the message cannot be sent", given=f"{type(error).__name__}: {error}",
+                                hint="say numbers, texts, arrays and what holds them") from error
+        if len(pickled) > SAY_LIMIT:
+            raise ArgumentError("the message is too large", given=f"{len(pickled) / 2**20:.1f} MiB of at most 1",
+                                hint="it goes through the scheduler; large data belongs in the arguments")
+        try:
+            heard = self._mail.put(rank, pickled)
+        except OSError as error:
+            raise RunError("the client is closed, and nobody listens", given=error, hint="launch again") from error
+        if not heard:
+            raise RunError("the launch has ended, and nobody listens", given=repr(self), hint="say it while it runs")
+
     def stop(self) -> None:
         """End all ranks; returns at once."""
         self._stopped = True
@@ -121,10 +154,11 @@ class Launch:
             self._error = error
             self.state = "stopped" if self._stopped else "failed"
         finally:
+            self._mail.close()
             self._done.set()
 
     def _go(self) -> list[Any]:
-        from lab.parallel.dask_side import ClientSide
+        from lab.parallel.dask_side.client import ClientSide
 
         side = ClientSide(self._client)
         try:
@@ -176,6 +210,7 @@ class Launch:
             ticket = Ticket(self.run, lease["generation"], rank, len(self.workers), transport, self._timeout,
                             self._payload, secret)  # fmt: skip
             futures.append(side.submit(ticket, worker, self._wake.set))
+        self._mail.open(lambda rank, message: side.say(self.run, rank, message))
         outcomes = self._collect(side, futures, watching)
         if len(outcomes) == len(futures) and all(outcome.state == "finished" for outcome in outcomes.values()):
             return [pickle.loads(outcomes[rank].value) for rank in range(len(futures))]  # noqa: S301 -- our own ranks'
@@ -234,6 +269,37 @@ class Launch:
             return RunError(why, given=self.run, hint="all ranks have ended; launch again")
         told = "; ".join(o.summary for o in outcomes.values() if o.summary)
         return MeshError(why or "the ranks ended without a word", given=told, hint="launch again")
+
+
+class _Mail:
+    """Messages on their way to ranks: kept until the ranks have workers, refused when the launch has ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._send: Callable[[int, bytes], None] | None = None
+        self._kept: list[tuple[int, bytes]] = []
+        self._closed = False
+
+    def put(self, rank: int, message: bytes) -> bool:
+        """Send or keep it; whether it may still be heard."""
+        with self._lock:
+            if self._send is None:
+                self._kept.append((rank, message))
+            elif not self._closed:
+                self._send(rank, message)
+            return not self._closed
+
+    def open(self, send: Callable[[int, bytes], None]) -> None:
+        """Send what was kept, and what comes from now on."""
+        with self._lock:
+            for rank, message in self._kept:
+                send(rank, message)
+            self._send, self._kept = send, []
+
+    def close(self) -> None:
+        """Refuse what comes from now on."""
+        with self._lock:
+            self._closed, self._kept = True, []
 
 
 def _pickled(program: Callable[..., Any], args: tuple[object, ...], hook: Hook | None) -> bytes:

@@ -152,7 +152,7 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
                   on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
     stack.callback(links.close)
-    return Comm(ticket.rank, ticket.world_size, links)
+    return Comm(ticket.rank, ticket.world_size, links, seat.mailbox)
 
 
 def _call(program: Callable[..., Any], comm: Comm, args: tuple[Any, ...], seat: Seat) -> Any:

@@ -213,16 +213,29 @@ def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[
             array[...] = copy
 
 
-def run_ranks(program: Callable[..., R], *args: object, world_size: int, timeout: float = 60.0) -> list[R]:
+def run_ranks(
+    program: Callable[..., R],
+    *args: object,
+    world_size: int,
+    timeout: float = 60.0,
+    mailboxes: Sequence[Mailbox] | None = None,
+) -> list[R]:
     """Run `program(comm, *args)` on `world_size` ranks that are threads of this process; their results by rank.
+
+    Args:
+        mailboxes: one for each rank, through which other threads talk to it while it runs (`comm.mailbox`).
 
     Raises:
         RankError: the program raised on a rank.
+        ArgumentError: mailboxes were given, and not one for each rank.
 
     Example:
         >>> run_ranks(lambda comm: float(comm.all_reduce_(np.ones(1) * comm.rank)[0]), world_size=4)
         [6.0, 6.0, 6.0, 6.0]
     """
+    if mailboxes is not None and len(mailboxes) != world_size:
+        raise ArgumentError("each rank has one mailbox", given=f"{len(mailboxes)} for {world_size} ranks",
+                            hint="[Mailbox() for _ in range(world_size)]")  # fmt: skip
     alarm = Alarm()
     results: list[R | None] = [None] * world_size
     failures: list[tuple[int, BaseException]] = []
@@ -232,7 +245,7 @@ def run_ranks(program: Callable[..., R], *args: object, world_size: int, timeout
         ORIGIN.set(Origin(rank, ORIGIN.get().run))
         links = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout)
         try:
-            results[rank] = program(Comm(rank, world_size, links), *args)
+            results[rank] = program(Comm(rank, world_size, links, mailboxes[rank] if mailboxes else None), *args)
             links.leave()
         except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
             failures.append((rank, error))
