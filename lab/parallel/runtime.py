@@ -28,6 +28,8 @@ from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
 from lab.parallel.words import Words
 
+VALUES = 4096
+"""Entries of an array that an event carries, at most."""
 CONTROL = 1024
 """Entries of what ranks `agree` on, at most."""
 
@@ -164,12 +166,14 @@ class Comm:
         self.collective += 1
         about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
         if heard := bool(bus.listeners):
-            bus.emit(CollectiveStarted(*about))
+            bus.emit(CollectiveStarted(*about, _copy(flat)))
 
         def moved(hop: Hop, n_bytes: int) -> None:
+            first, last = (len(flat) * chunk // self.world_size for chunk in (hop.start, hop.stop))
             bus.emit(
-                ChunkMoved(number, hop.step, hop.peer, self.rank, hop.start, hop.stop, hop.reduce, n_bytes)
-            )
+                ChunkMoved(number, hop.step, hop.peer, self.rank, hop.start, hop.stop, hop.reduce, n_bytes,
+                           _copy(flat[first:last]))
+            )  # fmt: skip
 
         with self._inside(Call(number, text, place_of_caller())) as call:
             yield call, moved if heard else None
@@ -183,6 +187,11 @@ class Comm:
                 given=f"{what}={peer}, world_size={self.world_size}",
                 hint="ranks are 0 to world_size - 1" + (", and none sends to itself" if other else ""),
             )
+
+
+def _copy(flat: Array) -> Array | None:
+    """For an event: if a listener wants values, and there are few."""
+    return flat.copy() if bus.values and flat.size <= VALUES else None
 
 
 def _message(tag: int, array: Array) -> Call:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,8 @@ from lab.parallel.lease import Leases
 
 GRACE = 2.0
 """Seconds that a rank has to end after its run has; then its worker is restarted."""
+MAILBAG = 16 << 20
+"""Bytes of events of one run that wait here for its client; then its ranks have to wait."""
 ANSWERS = 0.3
 """Seconds in which a worker that is not stopped says where its rank is."""
 
@@ -28,6 +31,10 @@ class _Run:
     addresses: dict[int, str] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     cause: dict[str, Any] | None = None
+    parcels: list[tuple[Any, ...]] = field(default_factory=list)
+    """Events of ranks on their way home: rank and fields of a Parcel, unread."""
+    n_bytes: int = 0
+    posted: asyncio.Event = field(default_factory=asyncio.Event)
     met: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -45,8 +52,10 @@ class SchedulerSide(SchedulerPlugin):
         self.has_nanny: dict[str, bool] = {}
         self.n_generations = 0
         self.tasks: set[asyncio.Task[Any]] = set()
-        for handler in (self.lab_ask, self.lab_watch, self.lab_end, self.lab_release, self.lab_meet, self.lab_ready,
-                        self.lab_late, self.lab_ended):  # fmt: skip
+        for handler in (
+            *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
+            *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
+        ):
             scheduler.handlers[handler.__name__] = handler
         scheduler.stream_handlers["lab_say"] = self.lab_say
         for address in scheduler.workers:
@@ -124,6 +133,17 @@ class SchedulerSide(SchedulerPlugin):
         if known := self.runs.get(run):
             known.ended.add(rank)
 
+    async def lab_post(self, run: str, rank: int, parcel: tuple[Any, ...], n_bytes: int) -> bool:
+        """Keep a parcel for the client; False if there is no room now."""
+        if (known := self.runs.get(run)) is None:
+            return True  # nobody wants it any more
+        if known.n_bytes and known.n_bytes + n_bytes > MAILBAG:
+            return False
+        known.parcels.append((rank, *parcel))
+        known.n_bytes += n_bytes
+        known.posted.set()
+        return True
+
     # --- asked by clients
 
     async def lab_ask(self, run: str, client: str, world_size: int | None) -> dict[str, Any]:
@@ -142,6 +162,34 @@ class SchedulerSide(SchedulerPlugin):
         await known.over.wait()
         return known.cause or {}
 
+    async def lab_fetch(self, run: str, seconds: float) -> list[tuple[Any, ...]]:
+        """What ranks have posted; waits for it, at most so long."""
+        if (known := self.runs.get(run)) is None:
+            return []
+        with suppress(TimeoutError):
+            await asyncio.wait_for(known.posted.wait(), seconds)
+        parcels, known.parcels, known.n_bytes = known.parcels, [], 0
+        known.posted.clear()
+        return parcels
+
+    async def lab_look(self) -> list[dict[str, Any]]:
+        """How all workers are: the fields of their WorkerSeen."""
+        return [self._seen(worker, state) for worker, state in self.scheduler.workers.items()]
+
+    def _seen(self, worker: str, about: Any) -> dict[str, Any]:
+        holds, numbers = self.leases.holders.get(worker, ""), about.metrics or {}
+        paused = about.status.name == "paused"
+        return {
+            "worker": worker, "state": "paused" if paused else "leased" if holds else "idle", "holds": holds,
+            "pid": int(self.about.get(worker, {}).get("pid", 0)), "memory_bytes": int(numbers.get("memory", 0)),
+            "memory_limit_bytes": int(about.memory_limit or 0), "cpu_percent": float(numbers.get("cpu", 0.0)),
+        }  # fmt: skip
+
+    async def lab_clock(self, worker: str) -> int | None:
+        """The time at a worker."""
+        time_ns: int | None = (await self._tell((worker,), "lab_clock", {}))[worker]
+        return time_ns
+
     def lab_say(self, run: str, rank: int, message: bytes, client: str) -> None:
         """Passed on to the rank's worker, one way and in order."""
         if (known := self.runs.get(run)) is None or not 0 <= rank < len(known.members):
@@ -155,6 +203,7 @@ class SchedulerSide(SchedulerPlugin):
         if known := self.runs.pop(run, None):
             known.over.set()
             known.met.set()
+            known.posted.set()
             cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
             still = await self._tell(known.members, "lab_ring", _ring(run, cause))
             for worker in known.members:

@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -15,6 +16,7 @@ from distributed.comm.addressing import get_address_host
 
 from lab.parallel.dask_side.names import NAME, host_identity
 from lab.parallel.rank import Outcome, Ticket, run_rank
+from lab.parallel.relay import Parcel
 from lab.parallel.seats import Seat, Seats
 from lab.parallel.versions import versions
 
@@ -37,6 +39,7 @@ class WorkerSide(WorkerPlugin):
             self.host = "127.0.0.1"
         worker.handlers["lab_ring"] = self.lab_ring
         worker.handlers["lab_where"] = self.lab_where
+        worker.handlers["lab_clock"] = self.lab_clock
         worker.stream_handlers["lab_say"] = self.seats.say
         if worker.nanny and threading.current_thread() is threading.main_thread():
             # A terminal and Jupyter send Ctrl-C to every process of the group. The ranks are stopped by the scheduler's
@@ -64,6 +67,9 @@ class WorkerSide(WorkerPlugin):
         seat = self.seats.at(run)
         return seat.where() if seat else None
 
+    def lab_clock(self) -> int:
+        return time.perf_counter_ns()
+
     # --- asked by ranks, in their threads
 
     def _ask(self, seat: Seat, seconds: float, question: Coroutine[Any, Any, Any]) -> Any:
@@ -87,6 +93,10 @@ class WorkerSide(WorkerPlugin):
             seat.alarm.ring("stopped", "the run is over")
             seat.alarm.check()
         return dict(answer["addresses"])
+
+    def post(self, run: str, rank: int, parcel: Parcel) -> bool:
+        word = self.worker.scheduler.lab_post(run=run, rank=rank, parcel=tuple(parcel), n_bytes=len(parcel.body))
+        return bool(asyncio.run_coroutine_threadsafe(word, self.worker.loop.asyncio_loop).result())
 
     def _say(self, word: Coroutine[Any, Any, Any]) -> None:
         """Tell the scheduler something, without waiting for it."""
