@@ -65,7 +65,8 @@ class Optimizer(ABC):
     def part(self, parameters: Iterable[Tensor]) -> Self:
         """An optimiser like this one for some of its parameters, with their state and values of its own.
 
-        Its parameters are moved into its vectors: from then on this one must not step. A pipeline's ranks take theirs.
+        Its parameters are moved into its vectors: from then on this one must not step. A pipeline's ranks take theirs;
+        one whose layers have no parameters takes a part of none, whose steps do nothing.
 
         Raises:
             ArgumentError: a parameter that this optimiser does not have.
@@ -77,7 +78,8 @@ class Optimizer(ABC):
             >>> SGD([a, b], learning_rate=0.5, momentum=0.9).part([b])
             SGD(learning_rate=0.5, momentum=0.9, weight_decay=0)
         """
-        made, wanted = copy.copy(self), _checked(parameters)
+        made, asked = copy.copy(self), list(parameters)
+        wanted = _checked(asked) if asked else []
         places = {id(p): i for i, p in enumerate(self.parameters)}
         if foreign := [p.name or f"number {i}" for i, p in enumerate(wanted) if id(p) not in places]:
             hint = "a part is made of parameters of the whole"

@@ -302,3 +302,10 @@ def test_a_part_is_made_of_parameters_of_the_whole():
     mine, foreign = tensor([1.0], requires_grad=True), tensor([1.0], requires_grad=True, name="theirs")
     with pytest.raises(ArgumentError, match=r"the optimiser does not have these parameters\ngiven: theirs\nhint"):
         SGD([mine]).part([mine, foreign])
+
+
+def test_a_part_of_nothing_steps_and_does_nothing():
+    mine = tensor([1.0], requires_grad=True)
+    part = Adam([mine]).part([])
+    part.step()
+    assert (part.parameters, part.snapshot().values, part.n_steps, mine.item()) == ([], [], 1, 1.0)
