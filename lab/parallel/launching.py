@@ -102,6 +102,10 @@ class Launch:
             raise self._error
         return self._results
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended, at most `timeout` seconds; whether it has."""
+        return self._done.wait(timeout)
+
     def stop(self) -> None:
         """End all ranks; returns at once."""
         self._stopped = True
