@@ -22,6 +22,7 @@ from lab.parallel.runtime import Comm
 from lab.parallel.schedules import Action
 from lab.parallel.stages import Stage, micro_batches
 from lab.training.evaluate import Loss, loss_of
+from lab.training.trainer import unlearnable
 
 
 class Live(NamedTuple):
@@ -108,6 +109,8 @@ class PipelineRank:
         ct, after_ns = (np.asarray(share), 0) if action.stage == self._last else self._handover.take(action)
         start_ns = self._begin(action, after_ns)
         came, made = self._live.pop((action.stage, action.micro))
+        if action.stage == self._last and not made.requires_grad:
+            raise unlearnable()
         if ct is not None and made.requires_grad:  # neither is so where nothing before or behind can learn
             made.backward(ct)
         end_ns = self._end(action, start_ns)

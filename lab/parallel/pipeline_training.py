@@ -23,7 +23,7 @@ from lab.parallel.runtime import Comm
 from lab.parallel.stages import Stage
 from lab.parallel.steering import Steering
 from lab.training.replica import Alone
-from lab.training.trainer import Sound, Standing, Training, finite
+from lab.training.trainer import Standing, Training
 
 
 class PipelineTraining(Training):
@@ -36,29 +36,37 @@ class PipelineTraining(Training):
     """
 
     def __init__(self, steering: Steering, whole: Training, stages: Sequence[Stage], pipe: PipelineRank) -> None:
-        comm = steering.comm
-        owned = owners(stages, whole.optimizer, comm.world_size)
-        self.steering, self._pipe = steering, pipe
-        self._joining = Joining(comm, whole.optimizer, owned)
-        self._whole = whole if comm.rank == 0 else None
-        model = whole.model if comm.rank == 0 else stages[comm.rank]  # only rank 0 will call it
+        self.steering, self._comm, self._pipe = steering, steering.comm, pipe
+        owned, rank = owners(stages, whole.optimizer, self._comm.world_size), self._comm.rank
+        self._joining = Joining(self._comm, whole.optimizer, owned)
+        self._whole = whole if rank == 0 else None
         super().__init__(
-            model, whole.loader, whole.validation, whole.loss, whole.optimizer.part(owned[comm.rank]),
-            n_epochs=whole.n_epochs, measure_every=whole.measure_every, replica=OnStage(comm),
+            stages[rank], whole.loader, whole.validation, whole.loss, whole.optimizer.part(owned[rank]),
+            n_epochs=whole.n_epochs, measure_every=whole.measure_every, replica=OnStage(self._comm),
         )  # fmt: skip
+
+    def begin(self, run: str) -> None:
+        found = math.nan, math.nan
+        if self._whole is not None:
+            self._whole.begin(run)
+            found = self._whole._first_loss, self._whole.accuracy
+        self._first_loss, self.accuracy = self.replica.shared(found)
+        self._sound = self._sound._replace(accuracy=self.accuracy)
 
     def advance(self) -> RunError | None:
         start = perf_counter()
         batch = self._batch = self._batch or self._next_batch()
         epoch, step = self.epoch, self.step + 1
         self.optimizer.zero_grad()
-        own = self._pipe.step(batch)
+        own_loss = self._pipe.step(batch)
         self.optimizer.gather()
-        loss, is_sound = self._agree(own)
+        # Nothing is known of the loss before the last micro-batch, and then all gradients are: one agreement is enough.
+        own_flaw = not all(np.isfinite(group.gradients).all() for group in self.optimizer.groups)
+        loss, n_flaws = self.steering.agree(np.array([own_loss, own_flaw])).tolist()
         if not math.isfinite(loss):
-            return self._told(f"the loss became {loss}", batch)
-        if not is_sound:
-            return self._told("a gradient became nan or inf", batch)
+            return self._failed(f"the loss became {loss}", batch)
+        if n_flaws:
+            return self._failed("a gradient became nan or inf", batch)
         pause = perf_counter()
         self._measure(step)
         start += perf_counter() - pause
@@ -70,54 +78,49 @@ class PipelineTraining(Training):
             self._look_back()
         return None
 
-    def standing(self) -> Standing | None:  # type: ignore[override]  # rank 0 alone knows of the whole
-        """Where all ranks stand, on rank 0; all ranks call it."""
-        now = self._joining.gather(self.optimizer.snapshot())
-        sound = self._joining.gather(self._sound.optimizer)
+    def standing(self) -> Standing:
+        """Where all ranks stand, on rank 0; elsewhere where this one does. All ranks call it."""
+        own = super().standing()
+        now, sound = self._joining.gather(own.optimizer), self._joining.gather(own.sound.optimizer)
         if now is None or sound is None:
-            return None
-        step, accuracy, _ = self._sound
-        return Standing(self.step, self._first_loss, self.last_loss, self.accuracy, now, Sound(step, accuracy, sound))
+            return own
+        return own._replace(optimizer=now, sound=own.sound._replace(optimizer=sound))
 
-    def announce(self, run: str) -> None:
-        if self._whole is not None:
-            self._whole.announce(run)
-
-    def _agree(self, own_loss: float) -> tuple[float, bool]:
-        """The loss of the batch, and whether all gradients on all ranks are finite; the next order comes with them."""
-        is_bad = not finite(group.gradients for group in self.optimizer.groups)
-        loss, n_bad = self.steering.agree(np.array([own_loss, float(is_bad)]))
-        return float(loss), not n_bad
-
-    def _told(self, problem: str, batch: Batch) -> RunError:
-        """What went wrong in the step after this one. Rank 0 does it again with the whole model; its words are heard."""
+    def _failed(self, problem: str, batch: Batch) -> RunError:
+        """What went wrong in the step after this one: rank 0 does it again with the whole model, and tells."""
         self.optimizer.zero_grad()
         standing = self.standing()
-        if self._whole is None or standing is None:
-            return RunError(problem, given=f"rank {self.replica.rank} of a pipeline", hint="rank 0 knows more")
+        if self._whole is None:
+            return RunError(problem, given=f"rank {self._comm.rank} of a pipeline", hint="rank 0 knows more")
         self._whole.stand(standing)
-        return self._whole.trouble(problem, 0, batch)
+        return self._whole._trouble(problem, 0, batch)
 
     def _is_finite(self) -> bool:
-        n_bad = np.array([float(not super()._is_finite())])
-        return not self.steering.comm.agree(n_bad)[0]
+        own_flaw = np.array([float(not super()._is_finite())])
+        return not self._comm.agree(own_flaw).any()
 
     def _evaluate(self, validation: Dataset) -> tuple[float, float]:
         found = self._joining.gather(self.optimizer.snapshot())
-        if self._whole is not None and found is not None:
-            self._whole.optimizer.restore(found)
-        return super()._evaluate(validation)
+        if self._whole is None or found is None:
+            return math.nan, math.nan
+        self._whole.step = self.step
+        self._whole.optimizer.restore(found)
+        return self._whole._evaluate(validation)
+
+    @property
+    def _tells(self) -> bool:
+        return bool(bus.listeners) and self._comm.rank == 0
 
 
 class OnStage(Alone):
-    """A rank of a pipeline among the others: none is a copy of another, but all know what rank 0 found out."""
+    """A rank of a pipeline is the only one with its parameters; all ranks know what rank 0 found out of the whole."""
 
     def __init__(self, comm: Comm) -> None:
-        self._comm, self.rank, self.world_size = comm, comm.rank, comm.world_size
+        self._comm = comm
 
     def shared(self, numbers: Sequence[float]) -> list[float]:
         """The numbers that rank 0 has."""
-        words = np.array(numbers if self.rank == 0 else [0.0] * len(numbers))
+        words = np.array(numbers if self._comm.rank == 0 else [0.0] * len(numbers))
         return [float(word) for word in self._comm.agree(words)]
 
 
