@@ -16,7 +16,7 @@ from lab.errors import ArgumentError, RunError
 from lab.parallel.cluster import Cluster, require_guard
 from lab.parallel.launching import Launch
 from lab.parallel.steering import At, Held, Order
-from lab.parallel.words import hear, say
+from lab.parallel.words import hear
 from lab.training.result import Result
 from lab.training.trainer import Training
 
@@ -153,9 +153,11 @@ class ClusterJob:
 
     def _order(self, kind: str, value: float = 0.0, name: str = "") -> None:
         self._serial += 1
-        assert self._cluster is not None
-        order = Order(self._serial, kind, value, name)
-        say(self._cluster.client, self._launched.run, self._launched.workers[0], order)
+        try:
+            self._launched.say(Order(self._serial, kind, value, name))
+        except RunError:
+            if not self._launched.wait(0):  # that it has ended is met where one listens
+                raise
 
     def _ask(self, kind: str, value: float = 0.0) -> None:
         """Order, and wait until the ranks are held after it."""

@@ -82,19 +82,11 @@ def hear(client: Client, run: str, worker: str, seconds: float) -> list[Any] | N
     return found
 
 
-def say(client: Client, run: str, worker: str, message: object) -> None:
-    """Put a message into the mailbox of the rank of `run` on `worker`; nothing happens if it has ended."""
-    asked: Any = client
-    try:
-        asked.run(_put, run, pickle.dumps(message), workers=[worker])
-    except OSError:
-        return
-
-
 async def _fetch(run: str, seconds: float, dask_worker: Worker) -> bytes:
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
-    while (comm := _comm(dask_worker, run)) is None and loop.time() < until:
+    # Looked for by the clock: the rank's thread, which brings it, knows of no event loop yet.
+    while (comm := _comm(dask_worker, run)) is None and loop.time() < until:  # noqa: ASYNC110
         await asyncio.sleep(STARTS)
     if comm is None:
         return pickle.dumps([])
@@ -109,13 +101,8 @@ async def _fetch(run: str, seconds: float, dask_worker: Worker) -> bytes:
     return pickle.dumps(words)
 
 
-def _put(run: str, message: bytes, dask_worker: Worker) -> None:
-    if (comm := _comm(dask_worker, run)) is not None:
-        comm.mailbox.put(pickle.loads(message))  # noqa: S301 -- as above
-
-
 def _comm(worker: Worker, run: str) -> Comm | None:
-    from lab.parallel.dask_side import NAME
+    from lab.parallel.dask_side.names import NAME
 
     seat = worker.plugins[NAME].seats.at(run)  # type: ignore[attr-defined]
     return seat.comm if seat is not None else None
