@@ -7,7 +7,7 @@ training differs from that of one process by the order of additions alone.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -133,6 +133,6 @@ def _n_workers(cluster: Cluster | Client | str | None) -> int:
     if isinstance(cluster, str):
         with Cluster(client=cluster) as found:
             return _n_workers(found)
-    client = cluster.client if isinstance(cluster, Cluster) else cluster
-    workers: dict[str, int] = client.nthreads()  # type: ignore[no-untyped-call]
-    return len(workers)
+    client: Any = cluster.client if isinstance(cluster, Cluster) else cluster
+    # One that is being restarted after a crash counts, where whoever started the workers knows of it.
+    return max(len(client.nthreads()), len(getattr(client.cluster, "plan", ())))

@@ -282,6 +282,7 @@ def test_a_rank_killed_in_the_middle_of_a_step_is_named_within_2_s(cluster, tmp_
         with pytest.raises(LostRankError, match=f"rank {rank} was lost") as caught:
             run.wait(SOON)
     assert time.time() - mark.stat().st_mtime < 2.0
+    assert Pipeline(cluster).stages_of(network()) == 4  # the one that is being restarted counts
     assert caught.value.rank == rank
     assert [e.lost_rank for e in rec] == [rank]
     assert run.state == "failed"
