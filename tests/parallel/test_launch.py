@@ -5,8 +5,7 @@ import pytest
 
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
-from lab.events import ORIGIN, Origin
-from lab.events import RankFinished, RankStarted, record
+from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
 from lab.parallel.cluster import Cluster, launch
 from lab.parallel.runtime import run_local
 from tests.parallel import programs

@@ -1,5 +1,7 @@
-"""Machines as learners have them: folders that are too deep, read-only or missing, taken ports, proxies, odd names, other
-versions, no lab at all, threads for workers, forks; each in processes of its own."""
+"""Machines as learners have them: folders, ports, proxies, names, versions that are not as hoped, no lab at all.
+
+Each in processes of its own, where what is wrong is really so.
+"""
 
 import contextlib
 import os
