@@ -81,6 +81,7 @@ class Launch:
         self._roll_call: Callable[[], object] = lambda: None
         self._results: list[Any] = []
         self._error: BaseException | None = None
+        self._feed: Feed | None = None  # of the ranks' events, if somebody listens
         thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
         thread.start()
         self._thread = thread
@@ -112,6 +113,10 @@ class Launch:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it has ended, at most `timeout` seconds; whether it has."""
         return self._done.wait(timeout)
+
+    def catch_up(self, timeout: float = SETTLE) -> bool:
+        """Wait until the events that ranks emitted before this call have come, at most so long; whether they have."""
+        return self._feed is None or self._feed.catch_up(timeout)
 
     def say(self, message: object, rank: int = 0) -> None:
         """Put a message into a rank's `comm.mailbox`: in the order of saying, milliseconds later, without waiting.
@@ -249,7 +254,7 @@ class Launch:
         for origin, clock in zip(origins, clocks, strict=True):
             bus.append(Row(ClockAligned, perf_counter_ns(), origin, clock))
         merge = Merge([clock.offset_ns for clock in clocks])
-        feed = Feed(lambda: side.fetch(self.run), merge, origins, self._roll_call)
+        feed = self._feed = Feed(lambda: side.fetch(self.run), merge, origins, self._roll_call)
         feed.start()
         try:
             yield watch, outcomes
