@@ -17,7 +17,6 @@ from lab.events import Event
 from lab.parallel.cluster import Cluster, require_guard
 from lab.parallel.launching import Launch
 from lab.parallel.steering import At, Held, Order
-from lab.parallel.words import hear
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LISTENS = 0.5
-"""Seconds for which the scheduler keeps a question for words."""
+"""Seconds after which it looks whether the launch has ended, if it hears nothing."""
 ENDS = 10.0
 """Seconds that a launch has to end when its job is closed; after that only the scheduler can help."""
 
@@ -178,17 +177,12 @@ class ClusterJob:
 
     def _listen(self, enough: Callable[[], bool]) -> None:
         """Take words until it is enough, or the ranks have ended."""
-        assert self._cluster is not None
         launch = self._launched
         while not self._over and not enough():
-            words: list[Any] | None = []
-            if launch.workers:
-                words = hear(self._cluster.client, launch.run, launch.workers[0], LISTENS)
-            else:
-                launch.wait(0.02)  # it waits for them
-            for word in words or ():
+            words = launch.hear(LISTENS)
+            for _, word in words:
                 self._take(word)
-            if words is None or (not words and launch.wait(0)):
+            if not words and launch.wait(0):
                 self._end()
 
     def _take(self, word: At | Held) -> None:

@@ -119,7 +119,7 @@ def train_replica(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -
     steering = Steering(comm, list(training.hyperparameters))
     training.replica = Rank(comm, steering, algorithm)
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the training looks for them itself
-    with one_blas_thread(), quiet, steering:
+    with one_blas_thread(), quiet:
         training.begin(run)
         standing: Standing = steering.lead(training)
     return standing

@@ -40,10 +40,9 @@ def led(orders, *, world_size=3, timeout=60.0, **options):
     def program(comm):
         job = Counting(comm, **options)
         if comm.rank == 0:
-            words.append(comm.words)
+            words.append(comm.home)
             ready.set()
-        with Steering(comm, ["by"]) as steering:
-            return steering.lead(job), job.step, job.told
+        return Steering(comm, ["by"]).lead(job), job.step, job.told
 
     def run():
         left.extend(run_ranks(program, world_size=world_size, timeout=timeout, mailboxes=boxes))
@@ -59,14 +58,11 @@ def led(orders, *, world_size=3, timeout=60.0, **options):
 
 def heard(words, enough):
     """Words until one is enough; the last of them."""
-    changed = threading.Event()
-    words.on_change(changed.set)
     while True:
-        for word in words.take() or ():
+        assert words.wait(SOON)
+        for word in words.take():
             if enough(word):
                 return word
-        assert changed.wait(SOON)
-        changed.clear()
 
 
 def held_after(words, serial):
@@ -87,7 +83,7 @@ def test_ranks_begin_held_and_do_the_steps_that_are_granted():
     box.put(Order(5, "stop"))
     thread.join(SOON)
     assert left == [(10**9, 0, [(3, 5.0), (4, "rewind")])] * 3
-    assert words.take() is None
+    assert words.take() == []
 
 
 def test_orders_reach_all_ranks_between_the_same_steps_while_they_run():
