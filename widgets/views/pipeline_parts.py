@@ -129,14 +129,21 @@ def _labelled(backward: bool, moment: Moment, board: Board) -> int:
 def _bar(done: Done, moment: Moment, board: Board, every: int) -> Node:
     row, x = board.row(done.rank).spans, board.x(done.start)
     width = max(board.x(done.end) - x, THIN)
-    fitting = (t for t in (done.name, str(done.micro)) if 0.8 * text_width(t, 11, bold=True) <= width)
-    label = next(fitting, "") if not every else str(done.micro) if done.micro % every == 0 else ""
+    label = _label(done, width, every)
     way = "backward" if done.backward else "forward"
     when = f"{milliseconds(done.end - done.start)} from {milliseconds(done.start)} on"
     aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {when}"
     state = "active" if done == moment.last else "idle"
     name = f"{done.stage}{done.name}"
     return Node(name, x + width / 2, row.middle, width, row.height, label, "", "", f"{way}_span", state, aria=aria)
+
+
+def _label(done: Done, width: float, every: int) -> str:
+    """Its name or its number if there is room; a number may stick out a little over its neighbours without one."""
+    if every:
+        number = str(done.micro)
+        return number if done.micro % every == 0 and width > 0.3 * text_width(number, 11, bold=True) else ""
+    return next((t for t in (done.name, str(done.micro)) if 0.8 * text_width(t, 11, bold=True) <= width), "")
 
 
 def marks_of(moment: Moment, board: Board) -> list[Mark]:
