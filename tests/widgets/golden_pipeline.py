@@ -114,7 +114,9 @@ def pipeline(
     return recorded_by_ranks(rows)
 
 
-def ran(order: str, n_stages: int, n_micro: int, *, n_steps: int = 1, n_ranks: int = 0, paced: Paced | None = None) -> Recording:
+def ran(
+    order: str, n_stages: int, n_micro: int, *, n_steps: int = 1, n_ranks: int = 0, paced: Paced | None = None
+) -> Recording:
     """What a real pipeline of a small network told: its ranks are threads, messages go through sockets."""
     n_ranks = n_ranks or n_stages
     stages = split(mlp(*[6] * n_stages, 3, activation=Tanh, rng=0), n_stages)

@@ -1,11 +1,11 @@
-"""PipelineView: every number on it is one of the run's, each stop is one action, and words say what the picture says."""
+"""PipelineView: every number on it is one of the run's, each stop is one action, words say what the picture says."""
 
 from __future__ import annotations
 
 import pytest
 
 import lab
-from lab.events import ActionFinished, ActivationMoved, RankStarted, bus
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, bus
 from lab.parallel import check_schedule
 from lab.parallel.pacing import Paced
 from tests.widgets.golden import recorded, training
@@ -155,8 +155,17 @@ def test_what_other_ranks_were_at_is_open_until_then():
     scene = scene_at(PipelineView(rec), 20)
     going = {n.id: n for n in scene.nodes if n.kind in SPANS and n.state == "waiting"}
     running = {n.id for n in scene.nodes if n.kind == "device" and n.state == "active"}
-    assert {f"s{key[1:]}" for key in going} == running
+    assert {f"s{key[0]}" for key in going} == running
     assert going
+
+
+def test_a_rank_that_is_at_the_next_step_already_does_not_disturb_this_one():
+    with lab.record() as rec:
+        bus.emit(ActionFinished("F", 0, 0, False, 0, 4 * MS, 1))
+        bus.emit(ActionStarted("F", 0, 0, False))
+        view = PipelineView(rec)
+        assert list(bars(view.picture_at(len(rec)))) == ["0F0"]
+        svg_of(view.picture_at(len(rec)))
 
 
 # --- which step ---
@@ -284,7 +293,8 @@ def test_every_size_draws_inside_its_extent_and_labels_fit_or_are_left_out(n_ran
     rec = pipeline("gpipe", n_ranks, n_micro, n_steps=1)
     scene = PipelineView(rec).picture_at(len(rec))
     width, height = scene.extent
-    assert all(0 <= n.x - n.width / 2 and n.x + n.width / 2 <= width + 0.1 and n.y + n.height / 2 <= height for n in scene.nodes)
+    assert all(n.x - n.width / 2 >= 0 for n in scene.nodes)
+    assert all(n.x + n.width / 2 <= width + 0.1 and n.y + n.height / 2 <= height for n in scene.nodes)
     assert all(0 <= m.y <= height and m.y + m.height <= height + 0.1 for m in scene.marks)
     assert max(n.x + n.width / 2 for n in bars(scene).values()) > 0.7 * width
     tree_of(scene)

@@ -166,9 +166,11 @@ class History:
             return tuple(
                 Going(d.rank, d.kind, d.stage, d.micro, (d.start - begin) / 1e6) for d in every if d.start < now < d.end
             )
+        known = {(d.kind, d.stage, d.micro) for d in every}  # a rank may be at the next step already
         return tuple(
             Going(rank, a.kind, a.stage, a.micro, max(0.0, (a.start - begin) / 1e6))
             for rank, a in self.trace.running.items()
+            if (a.kind, a.stage, a.micro) not in known
         )
 
 

@@ -9,12 +9,12 @@ from widgets.layout.gantt import LEFT, STAGES, WIDTH, Board, Row
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
-from widgets.views.moment import Moment
+from widgets.views.moment import Going, Moment
 from widgets.views.telling_pipeline import bubble_lines, milliseconds
 from widgets.views.trace import Done
 
-THIN = 1.0
-"""Pixels; a narrower bar is still drawn so wide."""
+THIN, OPEN = 1.0, 6.0
+"""Pixels; a narrower bar, and one that is open, is still drawn so wide."""
 
 
 def board_of(moment: Moment) -> Board:
@@ -101,16 +101,18 @@ def spans_of(moment: Moment, board: Board) -> list[Node]:
     """The bars of what was measured."""
     every = {backward: _labelled(backward, moment, board) for backward in (False, True)}
     made = [_bar(d, moment, board, every[d.backward]) for d in moment.done]
-    begun = [(g, max((d.end for d in moment.done), default=g.start)) for g in moment.going]
-    for going, now in begun:
-        row, x, end = board.row(going.rank).spans, board.x(going.start), board.x(max(now, going.start))
-        width = max(end - x, 6.0)
-        kind = "backward_span" if going.kind == "B" else "forward_span"
-        aria = f"rank {going.rank}: {going.kind}{going.micro} began after {milliseconds(going.start)}"
-        made.append(
-            Node(f"g{going.rank}", x + width / 2, row.middle, width, row.height, "", "", "", kind, "waiting", aria=aria)
-        )
-    return made
+    now = max((d.end for d in moment.done), default=0.0)
+    return made + [_open_bar(going, now, board) for going in moment.going]
+
+
+def _open_bar(going: Going, now: float, board: Board) -> Node:
+    """What is under way up to now; it has the id of the bar that it becomes."""
+    row, x = board.row(going.rank).spans, board.x(going.start)
+    width = max(board.x(max(now, going.start)) - x, OPEN)
+    kind = "backward_span" if going.kind == "B" else "forward_span"
+    name = f"{going.stage}{going.kind}{going.micro}"
+    aria = f"rank {going.rank}: {going.kind}{going.micro} began after {milliseconds(going.start)}"
+    return Node(name, x + width / 2, row.middle, width, row.height, "", "", "", kind, "waiting", aria=aria)
 
 
 def _labelled(backward: bool, moment: Moment, board: Board) -> int:
