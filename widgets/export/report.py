@@ -1,0 +1,104 @@
+"""A report: one page about one recording, that plays each view for which the recording has events.
+
+The page is made from the recording and from nothing else, so the file of a recording gives the same bytes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lab.errors import ViewError
+from lab.events import Event, Recording, StepFinished
+from lab.files import replacing
+from widgets.export.excerpt import Window, excerpt
+from widgets.export.facts import facts_of
+from widgets.export.film import frames_of, writable
+from widgets.export.page import Part, page_of
+from widgets.transport import Transport
+from widgets.view import View
+from widgets.views.loss import LossView
+
+
+class Section(NamedTuple):
+    """A view of a report.
+
+    Attributes:
+        title: its heading.
+        about: one sentence that says what to look for.
+        view: makes the view of a recording.
+        needs: kinds of events; without one of each the section is left out.
+        window: of which part of the recording, by rank; None for all of it.
+        opens_at_end: whether its last picture is seen first.
+    """
+
+    title: str
+    about: str
+    view: type[View[Any]]
+    needs: tuple[type[Event], ...]
+    window: Callable[[Recording], Mapping[int, Window]] | None = None
+    opens_at_end: bool = False
+
+
+SECTIONS: list[Section] = [
+    Section("Loss", "How well it learned: the loss of every step, and loss and accuracy on data that it never saw.",
+            LossView, (StepFinished,), opens_at_end=True),
+]  # fmt: skip
+"""What a report can show, in its order: add a view here, and every report that has its events shows it."""
+
+
+def report(recording: Recording, path: str | Path) -> Path:
+    """Write a report of a recording, whole or not at all; returns its path.
+
+    Args:
+        path: a name that ends in .html.
+
+    Raises:
+        ViewError: another ending, a folder that is not there, or a recording without events that any section shows.
+        OSError: the disk is full, or the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> from lab.training import Countdown, Run
+        >>> run = Run(Countdown(3))
+        >>> _ = run.wait()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     report(run.recording, f"{folder}/report.html").name
+        'report.html'
+    """
+    path = writable(path)
+    if path.suffix.lower() != ".html":
+        raise ViewError("a report is a page", given=path.name, hint="a name that ends in .html")
+    page = report_page(recording).encode("utf-8")
+    with replacing(path) as file:
+        file.write(page)
+    return path
+
+
+def report_page(recording: Recording) -> str:
+    """The report as text.
+
+    Raises:
+        ViewError: the recording has no events that any section shows.
+    """
+    parts = [part for section in SECTIONS if (part := _part(section, recording))]
+    if not parts:
+        raise ViewError("there is nothing in this recording that a report shows", given=repr(recording),
+                        hint="record a training: lab.fit(...), or python -m lab train --record")  # fmt: skip
+    title = recording.meta.get("title") or "A recorded training"
+    return page_of(parts, title, "Every picture on this page is drawn from events of a run that took place.",
+                   facts_of(recording))  # fmt: skip
+
+
+def _part(section: Section, recording: Recording) -> Part | None:
+    """The section as a player, None if the recording has nothing for it."""
+    view = section.view(recording)
+    if section.window is not None:
+        view = section.view(excerpt(recording, view.listens, section.window(recording)))
+    if any(not len(view.recording.positions(kind)) for kind in section.needs):
+        return None
+    stops = Transport(view.stop_positions(view.recording)).stops
+    frames = frames_of([view], stops)
+    left_out = "" if len(frames) == len(stops) else f" {len(frames)} of {len(stops):,} stops, evenly chosen."
+    return Part(frames, section.title, section.about + left_out, section.opens_at_end)
