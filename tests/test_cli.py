@@ -1,7 +1,10 @@
 """The command line as a user meets it: real processes, exit codes, plain terminals."""
 
+import contextlib
 import os
+import pty
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -12,18 +15,21 @@ import pytest
 from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.errors import KernelError
+from lab.events import Recording, StepFinished
+from tests.support import without_root_powers
+from widgets.export.report import report_page
 
 ROOT = Path(__file__).parent.parent
 
 
-def run(*words, **environment):
+def run(*words, preexec_fn=None, **environment):
     """`python -m lab WORDS` with no terminal, in an environment where None removes a variable."""
     merged = {name: value for name, value in (os.environ | environment).items() if value is not None}
     return subprocess.run([sys.executable, "-m", "lab", *words], cwd=ROOT, env=merged, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-@pytest.mark.parametrize("verb", [(), ("open",), ("doctor",), ("warm",)])
+@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("doctor",), ("warm",)])
 def test_help_is_given(verb):
     done = run(*verb, "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -132,6 +138,197 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(tmp_path):
     assert done.returncode == 1
     assert "bung: File exists" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# train and replay
+
+
+@pytest.mark.parametrize(("words", "complaint"), [
+    ("train --workers -1", "argument --workers: a whole number of at least 0, not '-1'"),
+    ("train --epochs 0", "argument --epochs: a whole number of at least 1, not '0'"),
+    ("train --learning-rate nan", "argument --learning-rate: a positive number, not 'nan'"),
+    ("train --learning-rate fast", "argument --learning-rate: a positive number, not 'fast'"),
+    ("train --data cats", "argument --data: invalid choice: 'cats'"),
+    ("train --report page.svg", "argument --report: a page has a name that ends in .html, not 'page.svg'"),
+    ("train --parallel pipeline", "--parallel pipeline needs --workers 2 or more"),
+    ("train --parallel pipeline --workers 1", "--parallel pipeline needs --workers 2 or more"),
+    ("train --workers 2 --parallel pipeline --schedule mine", "--schedule is one of 1f1b, gpipe, naive, not 'mine'"),
+    ("train --schedule gpipe", "--schedule needs --parallel pipeline"),
+    ("train --workers 2 --micro 4", "--micro needs --parallel pipeline"),
+    ("train --paced", "--paced needs --parallel pipeline"),
+    ("train --report a.html --record ./a.html", "--report and --record need a file each"),
+    ("replay", "the following arguments are required: RECORDING, --report"),
+])
+def test_a_training_that_cannot_be_meant_is_2_with_the_reason(words, complaint, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(words.split())
+    assert left.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with the report and the recording of one epoch, and what was said."""
+    folder = tmp_path_factory.mktemp("trained")
+    done = run("train", "--epochs", "2", "--report", str(folder / "a.html"), "--record", str(folder / "a.rec"))
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, done.stdout
+
+
+def test_training_logs_each_evaluation_where_no_line_can_move(trained):
+    folder, out = trained
+    *steps, result, recording, report = out.splitlines()
+    assert [line.split(":")[0] for line in steps] == ["Step 0 of 46", "Step 23 of 46", "Step 46 of 46"]
+    assert all(re.search(r"test loss [\d.]+, accuracy [\d.]+ %$", line) for line in steps)
+    assert result.startswith("Result 'digits': finished after 46 steps")
+    assert recording == f"The recording is in {folder / 'a.rec'}"
+    assert report == f"The report is in {folder / 'a.html'}"
+    assert "\r" not in out
+    assert sorted(path.name for path in folder.iterdir()) == ["a.html", "a.rec"]
+
+
+def test_a_replay_makes_the_same_page_byte_for_byte(trained, tmp_path):
+    folder, _ = trained
+    done = run("replay", str(folder / "a.rec"), "--report", str(tmp_path / "again.html"), PYTHONHASHSEED="7",
+               TZ="Asia/Tokyo", LC_ALL="C")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Training on digits, in one process" in done.stdout
+    assert (tmp_path / "again.html").read_bytes() == (folder / "a.html").read_bytes()
+
+
+def test_the_recording_of_a_training_says_how_it_was_made_and_nothing_of_this_machine(trained):
+    folder, _ = trained
+    meta = Recording.load(folder / "a.rec").meta
+    words = "autodiff-lab train --data digits --workers 0 --parallel data --epochs 2 --batch-size 64"
+    assert meta["command"] == f"{words} --learning-rate 0.001"
+    assert {"lab", "python", "numpy", "numba", "distributed", "plotly"} <= meta.keys()
+    assert str(folder) not in str(meta)
+
+
+def test_training_moves_one_line_on_a_terminal(tmp_path):
+    here, there = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "lab", "train", "--epochs", "3"], cwd=ROOT, stdin=there, stdout=there,
+                          stderr=there, env=os.environ | {"TERM": "xterm", "COLUMNS": "60"}) as process:
+        os.close(there)
+        seen = b""
+        with contextlib.suppress(OSError):  # so a terminal says that everybody has gone
+            while part := os.read(here, 4096):
+                seen += part
+    os.close(here)
+    assert process.returncode == 0
+    moving = [line for line in seen.decode().split("\r") if line.startswith("[")]
+    assert moving
+    assert all(re.match(r"\[#* *\] step \d+ of 69", line) and len(line) < 60 for line in moving)
+    assert "Step 23" not in seen.decode()
+    assert "finished after 69 steps" in seen.decode().splitlines()[-1]
+
+
+def begun(*words):
+    """A training of its own process group that has done its first epoch."""
+    process = subprocess.Popen([sys.executable, "-m", "lab", "train", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert any(line.startswith("Step 23") for line in process.stdout)
+    return process
+
+
+def test_ctrl_c_is_130_and_what_was_recorded_is_written(tmp_path):
+    page, record = tmp_path / "a.html", tmp_path / "a.rec"
+    with begun("--epochs", "100000", "--report", str(page), "--record", str(record)) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "\nStopped.\n")
+    assert f"The report is in {page}" in out
+    recording = Recording.load(record)
+    assert recording[-1].state == "stopped"
+    assert len(recording.positions(StepFinished)) >= 23
+    assert report_page(recording).encode() == page.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
+
+
+def test_a_training_killed_at_any_moment_leaves_the_old_report_whole(tmp_path):
+    page = tmp_path / "a.html"
+    page.write_text("old")
+    with begun("--epochs", "100000", "--report", str(page)) as process:
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert page.read_text() == "old"
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("missing/a", "No such file or directory"), ("file/a", "Not a directory"), ("folder", "Is a directory"),
+    ("locked/a", "Permission denied"),
+])
+@pytest.mark.parametrize(("option", "what", "ending"), [("--report", "report", ".html"), ("--record", "recording", "")])
+def test_a_file_that_cannot_be_written_is_refused_before_the_training(tmp_path, name, why, option, what, ending):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / f"folder{ending}").mkdir()
+    (tmp_path / "locked").mkdir(0o555)
+    path = tmp_path / f"{name}{ending}"
+    done = run("train", option, str(path), preexec_fn=without_root_powers)
+    assert (done.returncode, done.stdout) == (1, "")
+    hint = "make the folder, make room, or name another place"
+    assert done.stderr == f"the {what} cannot be written\ngiven: {path}: {why}\nhint:  {hint}\n"
+
+
+def with_little_room():
+    """Runs in the child: no file may have more than 1 MB, as on a disk that is nearly full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+
+
+def test_too_little_room_is_told_before_the_training_and_nothing_is_left(tmp_path):
+    done = run("train", "--report", str(tmp_path / "a.html"), preexec_fn=with_little_room)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a.html: File too large (room for 6 MiB is wanted)\n" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_later_costs_the_report_and_not_the_recording(tmp_path, monkeypatch, capsys):
+    def full(recording, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("widgets.export.report.report", full)
+    page, record = tmp_path / "a.html", tmp_path / "a.rec"
+    page.write_text("old")
+    assert cli.main(["train", "--epochs", "1", "--report", str(page), "--record", str(record)]) == 1
+    assert capsys.readouterr().err == (
+        f"the report could not be written\ngiven: {page}: No space left on device\n"
+        "hint:  a file that was there before is unchanged\n"
+    )
+    assert page.read_text() == "old"
+    assert len(Recording.load(record).positions(StepFinished)) == 23
+
+
+def test_a_run_whose_loss_is_no_number_is_told_in_three_lines_and_still_reported(tmp_path, capsys):
+    record = tmp_path / "a.rec"
+    assert cli.main(["train", "--learning-rate", "1e30", "--record", str(record)]) == 1
+    said = capsys.readouterr()
+    problem, given, hint = said.err.splitlines()
+    assert problem == "the loss became nan at step 2"
+    assert "first nan or inf in matmul" in given
+    assert hint == "hint:  a smaller --learning-rate than 1e+30"
+    assert Recording.load(record)[-1].state == "stopped"
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path, capsys):
+    (tmp_path / "a.rec").write_text("not a recording")
+    assert cli.main(["replay", str(tmp_path / "a.rec"), "--report", str(tmp_path / "a.html")]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 3
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_a_recording_without_a_training_gives_no_report(tmp_path, capsys):
+    Recording().save(tmp_path / "a.rec")
+    assert cli.main(["replay", str(tmp_path / "a.rec"), "--report", str(tmp_path / "a.html")]) == 1
+    assert capsys.readouterr().err.startswith("there is nothing in this recording that a report shows\n")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_the_doctor_can_speak_where_not_even_numpy_is_installed():
+    code = "import sys; sys.modules['numpy'] = None; from lab.__main__ import main; main(['doctor'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(table(done.stdout)) == set(doctor.CHECKS)
 
 
 # doctor
