@@ -16,6 +16,7 @@ from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.errors import KernelError
 from lab.events import Recording, StepFinished
+from lab.parallel import memory
 from tests.support import without_root_powers
 from widgets.export.report import report_page
 
@@ -376,6 +377,7 @@ def test_a_user_without_a_home_is_a_note_and_jupyter_gets_a_folder(monkeypatch, 
 
 
 def test_doctor_names_an_old_package_and_its_cure(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "TWO_RANKS", "print(3)")
     real = doctor.importlib.metadata.version
     old = {"ipykernel": "7.3.9"}
     monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: old.get(name) or real(name))
@@ -435,10 +437,38 @@ def test_doctor_says_when_no_folder_takes_temporary_files(monkeypatch):
 
 
 def test_doctor_notes_little_memory(monkeypatch):
-    monkeypatch.setattr(doctor, "_cgroup_limit", lambda name: 512 * doctor.MIB)
-    with pytest.raises(doctor.Ailment, match=r"512 MiB \(limit of the container\)") as caught:
+    monkeypatch.setattr(memory, "room", lambda: memory.Room(300 * memory.MB, 512 * memory.MB, memory.CONTAINER))
+    with pytest.raises(doctor.Ailment, match=r"300 MB of 512 are free \(limit of the container\)") as caught:
         doctor.memory()
     assert not caught.value.serious
+    assert "900 MB" in caught.value.cure
+
+
+def test_doctor_says_why_workers_do_not_start(monkeypatch):
+    monkeypatch.setattr(doctor, "TWO_RANKS", "raise OSError('no worker could be born')")
+    with pytest.raises(doctor.Ailment, match="OSError: no worker could be born") as caught:
+        doctor.cluster()
+    assert not caught.value.serious
+    monkeypatch.setattr(doctor, "TWO_RANKS", "print(4)")
+    with pytest.raises(doctor.Ailment, match="two ranks gave '4', not 3"):
+        doctor.cluster()
+
+
+def test_doctor_waits_for_workers_no_longer_than_it_says_and_leaves_nothing(monkeypatch, tmp_path):
+    code = f"import os, signal; os.mkdir({str(tmp_path / 'pid')!r} + str(os.getpid())); signal.pause()"
+    monkeypatch.setattr(doctor, "TWO_RANKS", code)
+    monkeypatch.setattr(doctor, "PATIENCE_S", 2)
+    with pytest.raises(doctor.Ailment, match="two workers did not start within 2 s"):
+        doctor.cluster()
+    for path in tmp_path.iterdir():
+        assert not Path("/proc", path.name.removeprefix("pid")).exists()
+
+
+def test_doctor_notes_that_there_are_no_unix_sockets(monkeypatch):
+    monkeypatch.delattr(doctor.socket, "AF_UNIX")
+    with pytest.raises(doctor.Ailment, match="none on this platform") as caught:
+        doctor.unix_sockets()
+    assert (caught.value.serious, caught.value.cure.split(" instead")[0]) == (False, "ranks use TCP on 127.0.0.1")
 
 
 def test_doctor_says_that_the_lessons_are_missing(monkeypatch):
