@@ -69,14 +69,14 @@ display(widgets.RingView(rec))
 
 def main() -> int:
     with served() as server, connected(server) as client:
-        print(f"MB {'':<25}{'PSS':>7}   " + "".join(f"{name:>9}" for name in ("server", "kernel", "workers")) + f"{'RSS':>12}")
+        print(f"MB {'':<25}{'PSS':>7}    server   kernel  workers{'RSS':>12}")
         for name, code in CELLS:
             if error := run(client, code):
                 print(f"{name:<28}    (not run: {error})")
                 continue
             parts, rss = zip(*measured(server), strict=True)
-            print(f"{name:<28}{sum(parts):>7.0f}   " + "".join(f"{part:>9.0f}" for part in parts) + f"{sum(rss):>12.0f}",
-                  flush=True)  # fmt: skip
+            shares = "".join(f"{part:>9.0f}" for part in parts)
+            print(f"{name:<28}{sum(parts):>7.0f} {shares}{sum(rss):>12.0f}", flush=True)
         for process in [server, *server.children(recursive=True)]:
             print(f"  {size(process).pss:>5.0f} {size(process).rss:>5.0f}  {' '.join(process.cmdline())[-80:]}")
     return 0
