@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from widgets.views.gradient import GradientView as GradientView
     from widgets.views.graph import GraphView as GraphView
     from widgets.views.loss import LossView as LossView
+    from widgets.views.ring import RingView as RingView
 
 _HOME: dict[str, str] = {
     "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
+    "RingView": "views.ring", "DataParallelView": "views.data_parallel",
     "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "pictures.scene", "Node": "pictures.scene", "Edge": "pictures.scene",

@@ -90,7 +90,7 @@ def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Seq
     for rows in trees:
         _check(rows)
     charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
-    script = bundle("patch.js", "common.js", "geometry.js", "tokens.js", "scene.js", "chart.js", "player.js")
+    script = bundle("patch.js", "common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js", "player.js")
     start = f"play({theme.table()}, {json.dumps(style())});\n"
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
