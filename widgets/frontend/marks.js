@@ -2,9 +2,9 @@
 import { clip, setText, svg } from "./common.js";
 import { hatch } from "./geometry.js";
 
-const BELOW = new Set(["grid", "ideal_forward", "ideal_backward", "level", "peak"]);
-const HATCHED = new Set(["ideal_backward", "full"]);
-const FONTS = { heading: "600 13px", text: "400 12px", warning: "600 12px" };
+const UNDER_NODES = new Set(["grid", "ideal_forward", "ideal_backward", "level", "peak"]);
+const MARK_HATCHED = new Set(["ideal_backward", "full"]);
+const MARK_FONTS = { heading: "600 13px", text: "400 12px", warning: "600 12px" };
 
 export class Marks {
   // `family()` gives the font of the page: words are cut to their room by how wide they are in it.
@@ -24,10 +24,10 @@ export class Marks {
     for (const [key, mark] of Object.entries(marks)) {
       const old = this.drawn.get(key);
       if (old?.mark === mark) continue;
-      const element = FONTS[mark.kind] ? this.words(mark) : this.shape(mark);
+      const element = MARK_FONTS[mark.kind] ? this.words(mark) : this.shape(mark);
       element.dataset.key = key;
       if (old) old.element.replaceWith(element);
-      else (BELOW.has(mark.kind) ? this.below : this.above).append(element);
+      else (UNDER_NODES.has(mark.kind) ? this.below : this.above).append(element);
       this.drawn.set(key, { mark, element });
     }
   }
@@ -36,13 +36,13 @@ export class Marks {
     const g = svg("g", { class: "lab-mark-shape", "data-kind": kind, transform: `translate(${x} ${y})` });
     if (!w || !h) g.append(svg("path", { d: w ? `M0 0H${w}` : `M0 0V${h}` }));
     else g.append(svg("rect", { width: w, height: h }));
-    if (HATCHED.has(kind) && w && h) g.append(svg("path", { class: "lab-hatch", d: hatch(w, h, 5) }));
+    if (MARK_HATCHED.has(kind) && w && h) g.append(svg("path", { class: "lab-hatch", d: hatch(w, h, 5) }));
     return g;
   }
 
   words({ kind, x, y, w, text, anchor }) {
     const element = svg("text", { class: "lab-mark-words", "data-kind": kind, x, y, dy: "0.35em", "text-anchor": anchor ?? "start" });
-    setText(element, w ? clip(text ?? "", `${FONTS[kind]} ${this.family()}`, w) : (text ?? ""));
+    setText(element, w ? clip(text ?? "", `${MARK_FONTS[kind]} ${this.family()}`, w) : (text ?? ""));
     return element;
   }
 }

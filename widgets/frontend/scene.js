@@ -153,7 +153,7 @@ export function createScene(root, options = {}) {
       ink = inkOn(colour);
     }
     const texts = ["label", "sublabel", "gradient"].filter((name) => node[name]);
-    const room = (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
+    const room = isSpan(kind) ? Infinity : (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
     let y = -texts.reduce((sum, name) => sum + LINE[name], 0) / 2;
     entry.clipped = false;
     for (const name of texts) {

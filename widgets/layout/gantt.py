@@ -13,7 +13,7 @@ from widgets.pictures.twin_chart import nice
 
 WIDTH = 900.0
 """Pixels of the whole board, as wide as a notebook's cell shows at a readable size."""
-LEFT, RIGHT = 112.0, 62.0
+LEFT, RIGHT = 128.0, 62.0
 """Room for the names of the strands, and for their peaks."""
 STAGES = 78.0
 """Height of the row of stages, with what moves between them."""
@@ -64,7 +64,7 @@ class Board:
     Example:
         >>> board = Board(2, 2, 10.0)
         >>> board.x(0.0), board.x(10.0) == WIDTH - RIGHT
-        (112.0, True)
+        (128.0, True)
     """
 
     n_stages: int
@@ -94,7 +94,7 @@ class Board:
     def row(self, rank: int) -> Row:
         """The strands of a rank."""
         top, room = self.first + rank * self.pitch, self.pitch - GAP
-        spans, plan, level = 0.42 * room, 0.2 * room, 0.26 * room
+        spans, plan, level = 0.4 * room, 0.18 * room, 0.24 * room
         rest = (room - spans - plan - level) / 2
         return Row(Strand(top, spans), Strand(top + spans + rest, plan), Strand(top + room - level, level))
 
@@ -109,11 +109,11 @@ class Board:
         return WIDTH, self.bottom + 4
 
     def ticks(self) -> list[tuple[float, str]]:
-        """About six places of the time axis with their texts.
+        """Four to seven places of the time axis with their texts.
 
         Example:
             >>> Board(1, 1, 1.0).ticks()[-1][1], len(Board(1, 1, 37.0).ticks())
-            ('1', 8)
+            ('1.0', 4)
         """
         step = nice(self.end / 6)
         digits = max(0, -math.floor(math.log10(step)))

@@ -235,9 +235,8 @@ def _node(node: Node, scene: Scene) -> str:
     if node.kind == "backward_span":
         place = f"translate({number(-w / 2)} {number(-h / 2)})"
         parts.append(tag("path", d=hatch(w, h), fill="none", stroke=INK["backward"], opacity=0.55, transform=place))
-    parts.append(
-        _texts(node, ink_on(fill) if toned else None, w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2)
-    )
+    room = 1e4 if node.kind in SPANS else w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2
+    parts.append(_texts(node, ink_on(fill) if toned else None, room))
     if node.state in MARKS and node.kind not in SPANS:
         parts.append(_badge(node))
     return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})")
@@ -246,7 +245,7 @@ def _node(node: Node, scene: Scene) -> str:
 def _texts(node: Node, ink: str | None, room: float) -> str:
     small, strong = node.kind in SPANS, "text" if node.kind == "device" else "backward"
     looks = ((11.0 if small else 14.0, True, "text"), (12.0, False, "muted"), (12.0, True, strong))
-    halo = {"paint_order": "stroke", "stroke": INK[node.kind], "stroke_width": 3} if node.kind == "backward_span" else {}
+    halo = {"paint_order": "stroke", "stroke": INK[node.kind], "stroke_width": 3} if small else {}
     lines = [
         (text, *look, high)
         for text, look, high in zip((node.label, node.sublabel, node.gradient), looks, LINE_HEIGHTS, strict=True)
