@@ -39,8 +39,9 @@ def _train(verbs: Any) -> None:
     pipeline = verb.add_argument_group("with --parallel pipeline")
     pipeline.add_argument("--schedule", metavar="NAME", help="order of the micro-batches (default: 1f1b)")
     pipeline.add_argument("--micro", type=count(1), metavar="N", help="micro-batches of a batch (default: 8)")
-    pipeline.add_argument("--paced", action="store_true", default=None, help="an action lasts at least its nominal "
-                          "time: true pictures with more ranks than cores")  # fmt: skip
+    pipeline.add_argument("--paced", type=positive, nargs="?", const=20.0, metavar="MS",
+                          help="forwards last at least so long, backwards twice that (20 if not said): true pictures "
+                          "with more ranks than cores")  # fmt: skip
 
     def run(arguments: argparse.Namespace) -> int:
         _complete(arguments, verb)

@@ -10,7 +10,6 @@ import importlib.metadata
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from lab.cli import outputs
 from lab.cli.arguments import on_workers
@@ -20,7 +19,9 @@ from lab.errors import RunError
 from lab.events import EVENTS, Evaluated, Recording, StepFinished, bus
 from lab.nn import mlp
 from lab.optim import Adam
-from lab.parallel import Cluster
+from lab.parallel import Cluster, DataParallel
+from lab.parallel.pacing import Paced
+from lab.parallel.pipeline import Pipeline
 from lab.training import Run, fit
 
 DATA = {"digits": (digits, (64, 128, 128, 10))}
@@ -53,9 +54,8 @@ def _train(arguments: argparse.Namespace, recording: Recording) -> None:
     training, test = data()
     model = mlp(*widths, rng=0)
     with Progress() as progress, _place(arguments, progress) as place:
-        options = {"on": place} if place is not None else {}
         run = fit(model, training, validation=test, optimizer=Adam(model.parameters(), arguments.learning_rate),
-                  epochs=arguments.epochs, batch_size=arguments.batch_size, name=arguments.data, **options)  # fmt: skip
+                  epochs=arguments.epochs, batch_size=arguments.batch_size, name=arguments.data, on=place)  # fmt: skip
         try:
             with suppress(RunError):  # it has not ended yet: but now it knows that somebody waits, and will tell
                 run.wait(timeout=0)
@@ -100,14 +100,11 @@ def _moving(run: Run, recording: Recording) -> str:
 
 
 @contextmanager
-def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[Any]:
+def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataParallel | Pipeline | None]:
     """Where it trains: None for this process, else on ranks of a cluster that ends with the training if it is ours."""
     if not on_workers(arguments):
         yield None
         return
-    from lab import parallel
-
-    rooms: Any = parallel
     if arguments.scheduler:
         cluster = Cluster(client=arguments.scheduler)
     else:
@@ -115,17 +112,18 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[Any]:
         cluster = Cluster(arguments.workers)
     with cluster:
         if arguments.parallel == "data":
-            yield rooms.DataParallel(cluster)
+            yield DataParallel(cluster, arguments.workers)
         else:
-            yield rooms.Pipeline(cluster, schedule=arguments.schedule, n_micro=arguments.micro, paced=arguments.paced)
+            paced = Paced(arguments.paced, 2 * arguments.paced) if arguments.paced else None
+            yield Pipeline(cluster, schedule=arguments.schedule, n_stages=arguments.workers, n_micro=arguments.micro,
+                           paced=paced)  # fmt: skip
 
 
 def _about(arguments: argparse.Namespace) -> dict[str, str]:
     """What the report says of how it was made; without paths, for recordings travel."""
     words = ["autodiff-lab train", f"--data {arguments.data}"]
-    names = ("workers", "parallel", "epochs", "batch_size", "learning_rate", "schedule", "micro")
+    names = ("workers", "parallel", "epochs", "batch_size", "learning_rate", "schedule", "micro", "paced")
     words += [f"--{n.replace('_', '-')} {value}" for n in names if (value := getattr(arguments, n)) is not None]
-    words += ["--paced"] * bool(arguments.paced)
     place = "in one process"
     if on_workers(arguments):
         ranks = f"{arguments.workers} workers" if arguments.workers else "a cluster"

@@ -9,6 +9,7 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from lab.errors import ViewError
@@ -26,22 +27,23 @@ from lab.events import (
     RankLost,
     RankStarted,
     Recording,
-    ReplicaAdvanced,
     RunFinished,
     RunStarted,
     StepFinished,
+    record,
 )
 from lab.events.bus import Row
 from lab.events.event import values_of
+from lab.parallel import run_local
 from tests.widgets.golden import falling, recorded, training
 from widgets.export import report as reports
-from widgets.export.excerpt import Window, excerpt, one_all_reduce, one_flush, one_training_step
 from widgets.export.facts import facts_of
 from widgets.export.report import Section, report, report_page
 from widgets.pictures.scene import Node, Scene
 from widgets.view import View
 
 ROOT = Path(__file__).parents[2]
+RING = (CollectiveStarted, CollectiveFinished, ChunkMoved)
 
 
 def told(*rows: tuple[int, int, Event]) -> Recording:
@@ -51,10 +53,6 @@ def told(*rows: tuple[int, int, Event]) -> Recording:
         Batch([Row(type(e), time, Origin(rank, "r"), values_of(e)) for rank, time, e in rows], range(len(rows)))
     )
     return made
-
-
-def advanced(step: int, phase: str) -> ReplicaAdvanced:
-    return ReplicaAdvanced(step, phase, 0, 4, 8, 0.5, 1.0, 0, 1.0)
 
 
 def moved(collective: int) -> ChunkMoved:
@@ -155,15 +153,25 @@ def test_a_section_is_there_if_the_recording_has_all_of_its_events(monkeypatch):
     assert "Chunks." in both
 
 
-def test_a_section_of_a_window_shows_only_that(monkeypatch):
-    one = Section("One", "One all-reduce.", Moves, (ChunkMoved,), one_all_reduce)
-    monkeypatch.setattr(reports, "SECTIONS", [one])
-    rows = [(0, 10 * c + t, e) for c in range(5) for t, e in enumerate(collective(c))]
-    text = report_page(told(*rows))
-    assert "2 events" in text
-    assert "3 events" not in text
+def test_a_section_whose_view_finds_nothing_is_left_out(monkeypatch):
+    nothing = Section("Nothing", "Finds nothing.", lambda recording: None, (StepFinished,))
+    monkeypatch.setattr(reports, "SECTIONS", [*reports.SECTIONS, nothing])
+    assert "Nothing" not in report_page(told((0, 1, StepFinished(1, 0, 0.5, 8, 1.0))))
+
+
+def test_the_all_reduce_of_a_report_is_the_last_that_all_ranks_completed():
+    with record(kinds=RING) as recording:
+        run_local("all_reduce", "ring", [np.ones(6, np.float32)] * 3)
+        run_local("all_reduce", "naive", [np.ones(6, np.float32)] * 3)
+        run_local("broadcast", "flat", [np.ones(6, np.float32)] * 3)
+    text = report_page(recording)
+    assert [a["data-name"] for a in Page(text).all("div") if a.get("class") == "lab-player"] == ["One all-reduce"]
+    assert "all_reduce naive" in text.split('id="lab-static"')[0].split("</dl>")[0]
+    assert len(reports._an_all_reduce(recording).stop_positions(recording)) == 6  # in, two each gather and spread, left
+    with record(kinds=RING) as recording:
+        run_local("broadcast", "flat", [np.ones(6, np.float32)] * 3)
     with pytest.raises(ViewError, match="nothing in this recording"):
-        report_page(told(*rows[:2]))  # its only all-reduce was not completed
+        report_page(recording)
 
 
 def test_a_long_section_says_what_it_left_out(monkeypatch):
@@ -187,51 +195,9 @@ def test_a_recording_that_no_section_shows_is_refused_and_named():
     assert "1 BackwardStarted" in caught.value.given
 
 
-# --- excerpts
-
-
 def collective(number: int, operation: str = "all_reduce") -> list[Event]:
     about = (number, operation, "ring", 64, 2, 2)
     return [CollectiveStarted(*about), moved(number), CollectiveFinished(*about)]
-
-
-def test_an_excerpt_is_in_the_order_of_time_and_ties_keep_theirs():
-    recording = told((1, 30, moved(3)), (0, 10, moved(1)), (1, 20, moved(2)), (0, 20, moved(4)), (2, 5, moved(9)))
-    found = excerpt(recording, (ChunkMoved,), {0: Window(0, 4), 1: Window(0, 4)})
-    assert [(e.collective, e.rank, e.time_ns) for e in found] == [(1, 0, 10), (2, 1, 20), (4, 0, 20), (3, 1, 30)]
-    assert len(excerpt(recording, (ChunkMoved,), {})) == 0
-
-
-def test_an_excerpt_ends_at_the_windows_and_has_only_the_kinds():
-    recording = told(*((0, t, moved(t)) for t in range(5)), (0, 9, advanced(1, "shard")))
-    found = excerpt(recording, (ChunkMoved,), {0: Window(1, 3)})
-    assert [e.collective for e in found] == [1, 2, 3]
-
-
-def test_one_all_reduce_is_the_first_that_all_ranks_completed_however_far_one_ran_ahead():
-    ahead = [(0, t, e) for c in (0, 1, 2) for t, e in enumerate(collective(c))]
-    behind = [(1, t, e) for c in (1, 2) for t, e in enumerate(collective(c))]
-    windows = one_all_reduce(told(*ahead, *behind))
-    assert windows == {0: Window(3, 5), 1: Window(9, 11)}
-    other = [(0, t, e) for t, e in enumerate(collective(0, "broadcast"))]
-    assert one_all_reduce(told(*other)) == {}
-
-
-def test_one_training_step_is_the_first_that_all_ranks_completed():
-    phases = [advanced(s, p) for s in (1, 2) for p in ("shard", "gradient", "reduced", "updated")]
-    rows = [(rank, t, e) for rank in (1, 0) for t, e in enumerate(phases)]
-    assert one_training_step(told(*rows)) == {0: Window(8, 11), 1: Window(0, 3)}
-    assert one_training_step(told(*rows[:9])) == {}
-
-
-def test_one_flush_of_a_pipeline_ends_where_the_next_batch_begins():
-    def did(kind: str, stage: int, micro: int) -> ActionStarted:
-        return ActionStarted(kind, stage, micro, False)
-
-    first = [did("F", 0, 0), did("F", 0, 1), did("B", 0, 0), did("B", 0, 1)]
-    rows = [*((0, t, e) for t, e in enumerate(first * 2)), (1, 1, did("F", 1, 0)), (1, 2, did("B", 1, 0))]
-    assert one_flush(told(*rows)) == {0: Window(0, 3), 1: Window(8, 10)}
-    assert one_flush(told()) == {}
 
 
 # --- what ran

@@ -69,11 +69,13 @@ def _training(recording: Recording) -> list[tuple[str, str]]:
 
 
 def _ranks(recording: Recording) -> list[tuple[str, str]]:
+    found = []
     ranks = recording.columns(RankStarted)
-    if not len(ranks["rank"]):
-        return [("Ranks", "none: trained in one process")] if len(recording.positions(StepFinished)) else []
-    processes = len({*zip(ranks["worker"], ranks["pid"], strict=True)})
-    found = [("Ranks", f"{ranks['world_size'][-1]} on {processes} worker process{'es' * (processes > 1)}")]
+    if len(ranks["rank"]):
+        processes = len({*zip(ranks["worker"], ranks["pid"], strict=True)})
+        found.append(("Ranks", f"{ranks['world_size'][-1]} on {processes} worker process{'es' * (processes > 1)}"))
+    elif len(recording.positions(StepFinished)):
+        found.append(("Ranks", "none: trained in one process"))
     calls, hops = recording.columns(CollectiveStarted), recording.columns(ChunkMoved)
     kinds = dict.fromkeys(zip(calls["operation"], calls["algorithm"], strict=True))
     if kinds:

@@ -5,20 +5,22 @@ The page is made from the recording and from nothing else, so the file of a reco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.errors import ViewError
-from lab.events import Event, Recording, StepFinished
+from lab.events import ActionFinished, ChunkMoved, CollectiveFinished, Event, Recording, StepFinished
 from lab.files import replacing
-from widgets.export.excerpt import Window, excerpt
 from widgets.export.facts import facts_of
 from widgets.export.film import frames_of, writable
 from widgets.export.page import Part, page_of
 from widgets.transport import Transport
 from widgets.view import View
+from widgets.views.calls import LOOK_BACK, Calls
 from widgets.views.loss import LossView
+from widgets.views.pipeline import PipelineView
+from widgets.views.ring import RingView
 
 
 class Section(NamedTuple):
@@ -27,23 +29,41 @@ class Section(NamedTuple):
     Attributes:
         title: its heading.
         about: one sentence that says what to look for.
-        view: makes the view of a recording.
+        view: makes the view of a recording, None if there is nothing in it to look at.
         needs: kinds of events; without one of each the section is left out.
-        window: of which part of the recording, by rank; None for all of it.
         opens_at_end: whether its last picture is seen first.
     """
 
     title: str
     about: str
-    view: type[View[Any]]
+    view: Callable[[Recording], View[Any] | None]
     needs: tuple[type[Event], ...]
-    window: Callable[[Recording], Mapping[int, Window]] | None = None
     opens_at_end: bool = False
+
+
+def _last_step(recording: Recording) -> View[Any] | None:
+    """The pipeline in the last step that was finished."""
+    steps = recording.columns(StepFinished)["step"]
+    return PipelineView(recording, step=int(steps[-1])) if len(steps) else PipelineView(recording)
+
+
+def _an_all_reduce(recording: Recording) -> View[Any] | None:
+    """The last all-reduce that all ranks completed; a long recording is not searched to its beginning."""
+    calls = Calls(recording)
+    calls.update()
+    for call in map(calls.__getitem__, range(len(calls) - 1, max(-1, len(calls) - 1 - LOOK_BACK), -1)):
+        if calls.started(call).operation == "all_reduce" and calls.complete(call):
+            return RingView(recording, collective=call.place)
+    return None
 
 
 SECTIONS: list[Section] = [
     Section("Loss", "How well it learned: the loss of every step, and loss and accuracy on data that it never saw.",
             LossView, (StepFinished,), opens_at_end=True),
+    Section("One step of the pipeline", "Micro-batches go through the stages and gradients come back. Bars show what "
+            "each rank did when, beside what the order would ideally take.", _last_step, (ActionFinished,)),
+    Section("One all-reduce", "Hop by hop: whose parts of the sum each rank holds, and how many bytes it sent.",
+            _an_all_reduce, (ChunkMoved, CollectiveFinished)),
 ]  # fmt: skip
 """What a report can show, in its order: add a view here, and every report that has its events shows it."""
 
@@ -93,12 +113,12 @@ def report_page(recording: Recording) -> str:
 
 def _part(section: Section, recording: Recording) -> Part | None:
     """The section as a player, None if the recording has nothing for it."""
-    view = section.view(recording)
-    if section.window is not None:
-        view = section.view(excerpt(recording, view.listens, section.window(recording)))
-    if any(not len(view.recording.positions(kind)) for kind in section.needs):
+    if any(not len(recording.positions(kind)) for kind in section.needs):
         return None
-    stops = Transport(view.stop_positions(view.recording)).stops
+    view = section.view(recording)
+    if view is None:
+        return None
+    stops = Transport(view.stop_positions(recording)).stops
     frames = frames_of([view], stops)
     left_out = "" if len(frames) == len(stops) else f" {len(frames)} of {len(stops):,} stops, evenly chosen."
     return Part(frames, section.title, section.about + left_out, section.opens_at_end)
