@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -15,9 +16,10 @@ import pytest
 from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.errors import KernelError
-from lab.events import Recording, StepFinished
+from lab.events import RankStarted, Recording, StepFinished
 from lab.parallel import memory
-from tests.support import without_root_powers
+from tests.support import free_port, without_root_powers
+from widgets.export.facts import facts_of
 from widgets.export.report import report_page
 
 ROOT = Path(__file__).parent.parent
@@ -244,6 +246,100 @@ def test_ctrl_c_is_130_and_what_was_recorded_is_written(tmp_path):
     assert len(recording.positions(StepFinished)) >= 23
     assert report_page(recording).encode() == page.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
+
+
+def members(session):
+    """The processes of a session: a training and all that it started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, its_session, *_ = entry.read_text().rpartition(")")[2].split()
+            if int(its_session) == session and state != "Z":
+                found.append(int(entry.parent.name))
+    return found
+
+
+def left_behind_by(process):
+    """What of its session is still there when each has had time to see that its parent has gone."""
+    for pid in members(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            select.select([handle], [], [], 30)
+            os.close(handle)
+    return members(process.pid)
+
+
+def workers_of(record):
+    """The process ids of the ranks of a training, from its recording once it has ended."""
+    return dict(zip(*(Recording.load(record).columns(RankStarted)[name].tolist() for name in ("rank", "pid")),
+                    strict=True))
+
+
+def sections(page):
+    return re.findall(r'data-name="([^"]+)"', page.read_text())
+
+
+def test_training_on_workers_is_reported_and_replayed_byte_for_byte(tmp_path):
+    page, record, again = (tmp_path / name for name in ("a.html", "a.rec", "again.html"))
+    done = run("train", "--workers", "2", "--epochs", "1", "--report", str(page), "--record", str(record))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Starting 2 workers ...\nStep 0 of 23: test loss")
+    assert "Result 'digits': finished after 23 steps" in done.stdout
+    assert run("replay", str(record), "--report", str(again)).returncode == 0
+    assert page.read_bytes() == again.read_bytes()
+    assert page.stat().st_size < 6_000_000
+    assert {"Loss", "One all-reduce"} <= set(sections(page))
+    recording = Recording.load(record)
+    assert dict(facts_of(recording))["Ranks"] == "2 on 2 worker processes"
+    assert recording.dropped == 0
+    assert not [kind for kind in recording.kinds if kind.per_operation]
+
+
+def test_training_as_a_paced_pipeline_is_reported_as_one(tmp_path):
+    page = tmp_path / "a.html"
+    words = "train --workers 2 --parallel pipeline --schedule gpipe --micro 4 --paced 1 --epochs 1 --report"
+    done = run(*words.split(), str(page))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "One step of the pipeline" in sections(page)
+    text = page.read_text()
+    assert "2 stages, 4 micro-batches, paced: no measure of this machine" in text
+    assert "--schedule gpipe --micro 4 --paced 1.0" in text
+
+
+def test_ctrl_c_stops_all_ranks_and_what_they_recorded_is_written(tmp_path):
+    page, record = tmp_path / "a.html", tmp_path / "a.rec"
+    with begun("--workers", "2", "--epochs", "100000", "--report", str(page), "--record", str(record)) as process:
+        os.killpg(process.pid, signal.SIGINT)  # a terminal tells every process of the group
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "\nStopped.\n")
+    assert f"The report is in {page}" in out
+    assert left_behind_by(process) == []
+    assert Recording.load(record)[-1].state == "stopped"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
+
+
+def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):
+    record = tmp_path / "a.rec"
+    with begun("--workers", "2", "--epochs", "100000", "--record", str(record)) as process:
+        ranks = [pid for pid in members(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(ranks[0], signal.SIGKILL)
+        out, err = process.communicate()
+    assert process.returncode == 1
+    problem, given, hint = err.splitlines()
+    lost = {pid: rank for rank, pid in workers_of(record).items()}[ranks[0]]
+    assert f"rank {lost}" in problem + given
+    assert hint.startswith("hint:")
+    assert "Traceback" not in err
+    assert f"The recording is in {record}" in out
+    assert Recording.load(record)[-1].state == "failed"
+    assert left_behind_by(process) == []
+
+
+def test_a_scheduler_that_is_not_there_is_told_in_three_lines(capsys):
+    assert cli.main(["train", "--scheduler", f"tcp://127.0.0.1:{free_port()}"]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("the scheduler cannot be reached\n")
+    assert len(said.err.splitlines()) == 3
 
 
 def test_a_training_killed_at_any_moment_leaves_the_old_report_whole(tmp_path):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ from lab.parallel import Cluster, DataParallel
 from lab.parallel.pacing import Paced
 from lab.parallel.pipeline import Pipeline
 from lab.training import Run, fit
+
+log = logging.getLogger("lab.cli")
 
 DATA = {"digits": (digits, (64, 128, 128, 10))}
 """What can be learned: train and test data, and the widths of the network that learns them."""
@@ -111,12 +114,20 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
         progress.say(f"Starting {arguments.workers} workers ...")
         cluster = Cluster(arguments.workers)
     with cluster:
+        _hush()
         if arguments.parallel == "data":
             yield DataParallel(cluster, arguments.workers)
         else:
             paced = Paced(arguments.paced, 2 * arguments.paced) if arguments.paced else None
             yield Pipeline(cluster, schedule=arguments.schedule, n_stages=arguments.workers, n_micro=arguments.micro,
                            paced=paced)  # fmt: skip
+
+
+def _hush() -> None:
+    """Keep Dask's log of workers that come and go from this terminal: what matters is told as an error of the run."""
+    if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it
+        for handler in logging.getLogger("distributed").handlers:
+            handler.setLevel(logging.CRITICAL + 1)
 
 
 def _about(arguments: argparse.Namespace) -> dict[str, str]:

@@ -120,11 +120,13 @@ def test_a_report_is_small_and_asks_for_nothing_beside_it():
     assert "default-src 'none'" in text
 
 
-def test_the_loss_opens_at_its_end_also_without_javascript():
+def test_the_loss_opens_at_its_end_also_without_javascript_with_all_that_came_after_the_last_step():
     text = report_page(training(falling(60)))
     opens = int(re.search(r'data-opens="(\d+)"', text)[1])
     assert opens == 59
-    assert "Step 60 of 60" in text.split('id="lab-static"')[1].split("</main>")[0]
+    static = text.split('id="lab-static"')[1].split("</main>")[0]
+    assert re.search(r"Step 60 of 60: loss [\d.]+, finished\.", static)
+    assert "test at step 60" in static
 
 
 def test_the_same_recording_gives_the_same_bytes_from_its_file_in_another_process(tmp_path):
@@ -219,7 +221,7 @@ def test_the_facts_say_what_ran_and_how_it_ended():
         Evaluated(230, 9, "test", 0.1, 0.975, 360), RunFinished("digits", "finished", 230, 1500.0, ""),
         command="autodiff-lab train", python="3.11.7", numpy="2.4.6", numba="0.68.1",
     )  # fmt: skip
-    assert found["Model"] == "mlp(64, 128, 128, 10), 26,122 parameters"
+    assert (found["Model"], found["Parameters"]) == ("mlp(64, 128, 128, 10)", "26,122")
     assert found["Optimiser"] == "Adam(0.001)"
     assert found["Changed by hand"] == "learning_rate 0.01 from step 40"
     assert found["Steps"] == "230 of 230"

@@ -31,41 +31,45 @@ def facts_of(recording: Recording) -> list[tuple[str, str]]:
         >>> facts_of(Recording())[0]
         ('Events', '0')
     """
-    found = [*_training(recording), *_ranks(recording)]
+    found = [*_outcome(recording), *_ranks(recording)]
     lost = f", {recording.dropped:,} dropped" if recording.dropped else ""
     lost += f", {recording.dropped_values:,} arrays dropped" if recording.dropped_values else ""
     found.append(("Events", f"{len(recording):,}{lost}"))
+    found += _what_trained(recording)
     meta = recording.meta
     found += [(name.capitalize(), meta[name]) for name in SHOWN_OF_META if meta.get(name)]
     versions = ", ".join(f"{name} {meta[name]}" for name in VERSIONS if meta.get(name))
     found += [("Versions", versions)] if versions else []
-    found += [("Recorded", meta["created"])] if meta.get("created") else []
+    found += [("Recorded", meta["created"].replace("T", " ").replace("+00:00", " UTC"))] if meta.get("created") else []
     return found
 
 
-def _training(recording: Recording) -> list[tuple[str, str]]:
+def _outcome(recording: Recording) -> list[tuple[str, str]]:
     found = []
     start, end = _last(recording, RunStarted), _last(recording, RunFinished)
-    if start:
-        found += [("Model", f"{start.model}, {start.n_parameters:,} parameters"), ("Optimiser", start.optimizer)]
-    rows = recording.columns(HyperparameterChanged)
-    settings = zip(rows["step"], rows["name"], rows["value"], strict=True)
-    changed = [f"{name} {value:g} from step {step}" for step, name, value in settings if step]
-    found += [("Changed by hand", ", ".join(changed))] if changed else []
-    step = _last(recording, StepFinished)
-    if step:
-        of = f" of {start.n_steps:,}" if start and start.n_steps else ""
-        found += [("Steps", f"{step.step:,}{of}"), ("Final loss", f"{step.loss:.4g}")]
-    test = _last(recording, Evaluated)
+    step, test = _last(recording, StepFinished), _last(recording, Evaluated)
     if test:
         share = "" if math.isnan(test.accuracy) else f"{test.accuracy:.1%}, ".replace("%", " %")
         found.append((f"On the {test.split} data", f"{share}loss {test.loss:.4g} at step {test.step:,}"))
+    if step:
+        of = f" of {start.n_steps:,}" if start and start.n_steps else ""
+        found += [("Steps", f"{step.step:,}{of}"), ("Final loss", f"{step.loss:.4g}")]
     if end:
         why = f": {end.reason}" if end.reason else ""
         found.append(("Ended", f"{end.state} after {end.elapsed_ms / 1000:.1f} s{why}"))
     elif start:
         found.append(("Ended", "not in this recording"))
     return found
+
+
+def _what_trained(recording: Recording) -> list[tuple[str, str]]:
+    found = []
+    if start := _last(recording, RunStarted):
+        found += [("Parameters", f"{start.n_parameters:,}"), ("Model", start.model), ("Optimiser", start.optimizer)]
+    rows = recording.columns(HyperparameterChanged)
+    settings = zip(rows["step"], rows["name"], rows["value"], strict=True)
+    changed = [f"{name} {value:g} from step {step}" for step, name, value in settings if step]
+    return [*found, ("Changed by hand", ", ".join(changed))] if changed else found
 
 
 def _ranks(recording: Recording) -> list[tuple[str, str]]:

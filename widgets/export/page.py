@@ -23,6 +23,10 @@ from widgets.pictures.patch import Json, diff
 from widgets.pictures.tree import Picture, text_of, tree_of
 from widgets.pictures.twin import svg_of
 
+SCRIPTS = ("patch.js", "common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js", "player.js")
+WIDE = 45
+"""A fact of more letters gets the room of two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -90,7 +94,7 @@ def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Seq
     for rows in trees:
         _check(rows)
     charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
-    script = bundle("patch.js", "common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js", "player.js")
+    script = bundle(*SCRIPTS)
     start = f"play({theme.table()}, {json.dumps(style())});\n"
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
@@ -148,7 +152,12 @@ def _section(part: Part, k: int) -> str:
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    rows = "\n".join(f"<div><dt>{_safe(name)}</dt><dd>{_safe(value)}</dd></div>" for name, value in facts)
+    wide = ' class="lab-wide"'
+    rows = "\n".join(
+        f'<div{wide * (len(value) > WIDE)}>'
+        f"<dt>{_safe(name)}</dt><dd>{_safe(value)}</dd></div>"
+        for name, value in facts
+    )
     return f'<dl class="lab-facts">\n{rows}\n</dl>\n' if facts else ""
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lab.errors import ViewError
 from lab.events import ActionFinished, ChunkMoved, CollectiveFinished, Event, Recording, StepFinished
 from lab.files import replacing
@@ -61,7 +63,8 @@ SECTIONS: list[Section] = [
     Section("Loss", "How well it learned: the loss of every step, and loss and accuracy on data that it never saw.",
             LossView, (StepFinished,), opens_at_end=True),
     Section("One step of the pipeline", "Micro-batches go through the stages and gradients come back. Bars show what "
-            "each rank did when, beside what the order would ideally take.", _last_step, (ActionFinished,)),
+            "each rank did when, beside what the order would ideally take.", _last_step, (ActionFinished,),
+            opens_at_end=True),
     Section("One all-reduce", "Hop by hop: whose parts of the sum each rank holds, and how many bytes it sent.",
             _an_all_reduce, (ChunkMoved, CollectiveFinished)),
 ]  # fmt: skip
@@ -119,6 +122,8 @@ def _part(section: Section, recording: Recording) -> Part | None:
     if view is None:
         return None
     stops = Transport(view.stop_positions(recording)).stops
+    if section.opens_at_end:  # and at the very end: what came after the last stop, as an evaluation, belongs to it
+        stops = np.append(stops[:-1], len(recording))
     frames = frames_of([view], stops)
     left_out = "" if len(frames) == len(stops) else f" {len(frames)} of {len(stops):,} stops, evenly chosen."
     return Part(frames, section.title, section.about + left_out, section.opens_at_end)
