@@ -43,6 +43,9 @@ class ClusterJob:
         cluster: where; None starts one for this run and closes it at the end.
         options: of the launch.
 
+    Attributes:
+        payload: the training as it is sent.
+
     Raises:
         ArgumentError: the training cannot be sent to workers.
         MeshError: a script would start workers whenever it is imported.
@@ -63,7 +66,7 @@ class ClusterJob:
         if cluster is None:
             require_guard(sys._getframe(1))
         self.training, self.n_steps, self.step = training, training.n_steps, training.step
-        self._program, self._args, self._payload = program, args, packed(training)
+        self._program, self._args, self.payload = program, args, packed(training)
         self._where, self._world_size, self._options = cluster, world_size, options
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
@@ -93,7 +96,7 @@ class ClusterJob:
     def begin(self, run: str) -> None:
         n_workers = self._world_size if self._where is None else None
         self._cluster = self._where if isinstance(self._where, Cluster) else Cluster(n_workers, self._where)
-        args = (self._payload, run, *self._args)
+        args = (self.payload, run, *self._args)
         self._launch = self._cluster.start(self._program, *args, world_size=self._world_size, **self._options)
         self._listen(lambda: self._held >= 0)
 

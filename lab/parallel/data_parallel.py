@@ -24,6 +24,7 @@ from lab.parallel.cluster import Cluster
 from lab.parallel.cluster_job import ClusterJob, unpacked
 from lab.parallel.plans import Plan, plan_of
 from lab.parallel.runtime import Comm
+from lab.parallel.separable import refuse_what_cannot_be_split
 from lab.parallel.shards import Shard, shard_of
 from lab.parallel.steering import Steering
 from lab.training.blas import one_blas_thread
@@ -65,16 +66,26 @@ class DataParallel:
         Raises:
             ArgumentError: the training cannot be sent to workers.
             PlanError: there is no such algorithm.
+            UnsupportedError: replicas would not do what one process does: a random layer, one that remembers calls or
+                normalises over the batch, a loss that is no mean.
         """
         plan_of("all_reduce", self.algorithm)
-        return ClusterJob(
+        job = ClusterJob(
             training, train, (self.algorithm,), cluster=self.cluster, world_size=self.world_size,
             timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
+        refuse_what_cannot_be_split(unpacked(job.payload), self.world_size)
+        return job
 
 
 def train(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standing | None:
-    """What every rank runs: its copy of the training, from a held beginning to the end; where it stands then."""
+    """What every rank runs; where the training stands in the end, on rank 0: there all stand alike."""
+    standing = train_replica(comm, payload, run, algorithm)
+    return standing if comm.rank == 0 else None
+
+
+def train_replica(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standing:
+    """Lead this rank's copy of the training from a held beginning to its end; where it stands then."""
     training = unpacked(payload)
     steering = Steering(comm, list(training.hyperparameters))
     training.replica = Rank(comm, steering, algorithm)
@@ -82,7 +93,7 @@ def train(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standi
     with one_blas_thread(), quiet, steering:
         training.begin(run)
         standing: Standing = steering.lead(training)
-    return standing if comm.rank == 0 else None
+    return standing
 
 
 class Rank:

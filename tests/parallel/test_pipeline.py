@@ -1,22 +1,23 @@
 """Pipelines that run: the same numbers as one process, the live activations that the checker promised, real spans."""
 
 import weakref
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from lab.config import settings
-from lab.data import Batch
+from lab.data import Batch, Loader, as_dataset
 from lab.errors import ArgumentError
-from lab.events import ActionFinished, ActionStarted, ActivationMoved, record
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, Evaluated, record
 from lab.nn import Linear, Module, ReLU, Sequential, Tanh, cross_entropy, mlp
-from lab.parallel import SCHEDULES, Action, check_schedule, parse_table, run_ranks
-from lab.parallel.check_schedule import needs
+from lab.optim import Adam
+from lab.parallel import SCHEDULES, Action, Pipeline, check_schedule, parse_table, run_ranks
 from lab.parallel.pacing import Paced, device_for
 from lab.parallel.pipeline_rank import PipelineRank
 from lab.parallel.stages import micro_batches, split
 from lab.training.evaluate import loss_of
+from lab.training.trainer import Training
+from tests.parallel.pipelines import assert_spans_follow, spans, train_in_threads
 
 
 def network(n_stages=4, dtype="float32"):
@@ -182,21 +183,6 @@ def test_activations_of_any_shape_pass_and_may_differ_between_micro_batches():
 # --- what happened, by the recording -----------------------------------------------------------------------------
 
 
-def spans(rec):
-    rows = rec.columns(ActionFinished)
-    actions = [Action(*row) for row in zip(rows["kind"], rows["stage"].tolist(), rows["micro"].tolist(), strict=True)]
-    times = zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True)
-    return dict(zip(actions, times, strict=True))
-
-
-def assert_spans_follow(found, report, n_stages):
-    """In the order of the schedule, nothing at once on a rank, nothing before what it needs."""
-    for own in report.order:
-        assert all(found[before][1] <= found[after][0] for before, after in pairwise(own))
-    for action, (start, _) in found.items():
-        assert all(found[need][1] <= start for need in needs(action, n_stages))
-
-
 @pytest.mark.parametrize(("order", "peak"), [("naive", (1,) * 4), ("gpipe", (8,) * 4), ("1f1b", (4, 3, 2, 1))])
 def test_live_activations_are_those_that_the_checker_promises(order, peak):
     with record() as rec:
@@ -269,6 +255,29 @@ def test_each_action_starts_after_what_it_needs_has_come_and_is_told_once():
             into.add(one)
     assert seen["started"] == seen["finished"]
     assert len(seen["started"]) == 2 * 3 * 4
+
+
+def test_a_whole_training_runs_in_threads_and_one_recording_holds_all_ranks():
+    def training():
+        model, data = network(), batch_of(20)
+        loader, adam = Loader(data, 8, rng=0), Adam(model.parameters(), 0.01)
+        return Training(model, loader, as_dataset(data), cross_entropy, adam, n_epochs=2, measure_every=0)
+
+    piped, alone = training(), training()
+    with record() as rec:
+        train_in_threads(Pipeline(n_stages=4, n_micro=4), piped)
+    assert (piped.step, piped.epoch) == (6, 2)
+    assert [e.step for e in rec if isinstance(e, Evaluated)] == [0, 3, 6]
+    assert peak_live(rec) == (4, 3, 2, 1)
+    alone.begin("")
+    while not alone.finished:
+        alone.advance()
+    assert piped.accuracy == alone.accuracy
+    for mine, theirs in zip(piped.parameters, alone.parameters, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-7)
+    piped.rewind()
+    alone.rewind()
+    assert piped.step == alone.step == 6
 
 
 # --- what goes wrong ---------------------------------------------------------------------------------------------
