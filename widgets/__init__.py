@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
     from widgets.views.cluster import ClusterView as ClusterView
+    from widgets.views.data_parallel import DataParallelView as DataParallelView
     from widgets.views.gradient import GradientView as GradientView
     from widgets.views.graph import GraphView as GraphView
     from widgets.views.loss import LossView as LossView
