@@ -17,13 +17,12 @@ from pathlib import Path
 
 from lab.errors import ViewError
 from lab.files import replacing
-from widgets.live.library import bundle, plotly_gz, style
+from widgets.live.library import PICTURES, bundle, plotly_gz, style
 from widgets.pictures import theme
 from widgets.pictures.patch import Json, diff
 from widgets.pictures.tree import Picture, text_of, tree_of
 from widgets.pictures.twin import svg_of
 
-SCRIPTS = ("patch.js", "common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js", "player.js")
 WIDE = 45
 """A fact of more letters gets the room of two."""
 
@@ -94,7 +93,7 @@ def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Seq
     for rows in trees:
         _check(rows)
     charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
-    script = bundle(*SCRIPTS)
+    script = bundle("patch.js", *PICTURES, "player.js")
     start = f"play({theme.table()}, {json.dumps(style())});\n"
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
