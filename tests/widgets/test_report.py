@@ -36,6 +36,11 @@ from lab.events.bus import Row
 from lab.events.event import values_of
 from lab.parallel import run_local
 from tests.widgets.golden import falling, recorded, training
+from tests.widgets.golden_cluster import launch_of
+from tests.widgets.golden_pipeline import pipeline
+from tests.widgets.golden_ranks import collective as collective_of
+from tests.widgets.golden_ranks import ranks_of
+from tests.widgets.golden_ranks import told as ranks_told
 from widgets.export import report as reports
 from widgets.export.facts import facts_of
 from widgets.export.report import Section, report, report_page
@@ -129,18 +134,33 @@ def test_the_loss_opens_at_its_end_also_without_javascript_with_all_that_came_af
     assert "test at step 60" in static
 
 
+RECORDINGS = {
+    "training": lambda: training(falling(300)),
+    "ring": lambda: ranks_told(collective_of("all_reduce", "ring", ranks_of(4))),
+    "pipeline": lambda: pipeline("1f1b", 3, 4, n_steps=2),
+    "cluster": lambda: launch_of(4),
+}
+AGAIN = """
+import pathlib, sys
+from lab import Recording
+from widgets.export.report import report
+for path in pathlib.Path(sys.argv[1]).glob("*.rec"):
+    report(Recording.load(path), path.with_suffix(sys.argv[2]))
+"""
+
+
 def test_the_same_recording_gives_the_same_bytes_from_its_file_in_another_process(tmp_path):
-    recording = training(falling(300))
-    recording.save(tmp_path / "a.rec")
-    report(recording, tmp_path / "a.html")
-    code = (
-        "import sys; from lab import Recording; from widgets.export.report import report; "
-        "report(Recording.load(sys.argv[1]), sys.argv[2])"
-    )
-    words = [sys.executable, "-c", code, str(tmp_path / "a.rec"), str(tmp_path / "b.html")]
-    elsewhere = os.environ | {"PYTHONHASHSEED": "11", "TZ": "Asia/Kathmandu", "HOME": "/nonexistent"}
-    subprocess.run(words, cwd=ROOT, env=elsewhere, check=True)
-    assert (tmp_path / "b.html").read_bytes() == (tmp_path / "a.html").read_bytes()
+    for name, made in RECORDINGS.items():
+        recording = made()
+        recording.save(tmp_path / f"{name}.rec")
+        report(recording, tmp_path / f"{name}.html")
+    for seed, zone in (("1", "Asia/Kathmandu"), ("2", "America/Lima")):  # orders of sets differ, and so does the clock
+        elsewhere = os.environ | {"PYTHONHASHSEED": seed, "TZ": zone, "HOME": "/nonexistent"}
+        subprocess.run([sys.executable, "-c", AGAIN, tmp_path, f".{seed}.html"], cwd=ROOT, env=elsewhere, check=True)
+    for name in RECORDINGS:
+        here, first, second = ((tmp_path / f"{name}{end}").read_bytes() for end in (".html", ".1.html", ".2.html"))
+        assert (name, first == second) == (name, True)
+        assert (name, here == first) == (name, True)
 
 
 def test_a_section_is_there_if_the_recording_has_all_of_its_events(monkeypatch):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.errors import ViewError
-from lab.events import ActionFinished, ChunkMoved, CollectiveFinished, Event, Recording, StepFinished
+from lab.events import ActionFinished, ChunkMoved, CollectiveFinished, Event, RankStarted, Recording, StepFinished
 from lab.files import replacing
 from widgets.export.facts import facts_of
 from widgets.export.film import frames_of, writable
@@ -20,6 +20,7 @@ from widgets.export.page import Part, page_of
 from widgets.transport import Transport
 from widgets.view import View
 from widgets.views.calls import LOOK_BACK, Calls
+from widgets.views.cluster import ClusterView
 from widgets.views.loss import LossView
 from widgets.views.pipeline import PipelineView
 from widgets.views.ring import RingView
@@ -67,6 +68,8 @@ SECTIONS: list[Section] = [
             opens_at_end=True),
     Section("One all-reduce", "Hop by hop: whose parts of the sum each rank holds, and how many bytes it sent.",
             _an_all_reduce, (ChunkMoved, CollectiveFinished)),
+    Section("The workers", "Which worker held which rank, what it took of memory and processor, and how its clock "
+            "stood to that of the launcher.", ClusterView, (RankStarted,), opens_at_end=True),
 ]  # fmt: skip
 """What a report can show, in its order: add a view here, and every report that has its events shows it."""
 
