@@ -279,9 +279,12 @@ def sections(page):
     return re.findall(r'data-name="([^"]+)"', page.read_text())
 
 
-def test_training_on_workers_is_reported_and_replayed_byte_for_byte(tmp_path):
+def test_training_on_workers_is_reported_and_replayed_byte_for_byte_without_home_terminal_or_locale(tmp_path):
     page, record, again = (tmp_path / name for name in ("a.html", "a.rec", "again.html"))
-    done = run("train", "--workers", "2", "--epochs", "1", "--report", str(page), "--record", str(record))
+    page.with_name("home").write_text("not a folder")
+    done = run("train", "--workers", "2", "--epochs", "1", "--report", str(page), "--record", str(record),
+               HOME=str(tmp_path / "home"), LC_ALL="C", LANG="C", TERM=None, PYTHONIOENCODING="ascii", PYTHONUTF8="0",
+               PYTHONDONTWRITEBYTECODE="1", XDG_CACHE_HOME=None)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Starting 2 workers ...\nStep 0 of 23: test loss")
     assert "Result 'digits': finished after 23 steps" in done.stdout

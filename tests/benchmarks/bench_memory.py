@@ -1,7 +1,8 @@
 """What a lesson takes of a small machine's memory: notebook server, kernel and workers together, cell by cell.
 
-PSS divides pages that processes share among them (also among strangers, so it flatters on a busy machine; RSS where the
-system does not tell it), RSS counts them in each. The truth is between; Binder promises 1 GB, and the aim is 900 MB.
+"alone" is what a container would hold: each process's own pages, and of each mapped file once as many pages as the one
+that reads most of it has. PSS divides shared pages also among strangers, so it flatters where others run Python too;
+RSS counts them in each process. Binder promises 1 GB; the aim is 900 MB.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from typing import NamedTuple
 import psutil
 from jupyter_client.blocking.client import BlockingKernelClient
 
-MIB = 1 << 20
+HEAVY = {"IPython", "ipywidgets", "numba", "pandas", "plotly", "scipy", "widgets"}
 N_WORKERS = int(os.environ.get("LAB_BENCH_WORKERS", "4"))
 
 CELLS = [
@@ -45,19 +46,14 @@ def program(comm):
 with lab.record() as rec:
     cluster.launch(program)
 """),
-    ("trained on each worker", """
-def train_alone(comm):
-    train, test = lab.data.digits()
-    return lab.fit(lab.nn.mlp(64, 128, 128, 10, rng=0), train, validation=test, epochs=1).wait().loss
-cluster.launch(train_alone)
-"""),
     ("data-parallel training", """
 from lab.parallel import DataParallel
 run = lab.fit(lab.nn.mlp(64, 128, 128, 10, rng=0), train, validation=test, epochs=3, on=DataParallel(cluster))
 run.wait()
 display(widgets.dashboard(run))
 """),
-    ("a RingView", """
+    ("its RingView", "display(widgets.RingView(run.recording))"),
+    ("a small one with numbers", """
 def small(comm):
     comm.all_reduce_(np.arange(16.0))
 with lab.record() as rec:
@@ -69,24 +65,37 @@ display(widgets.RingView(rec))
 
 def main() -> int:
     with served() as server, connected(server) as client:
-        print(f"MB {'':<25}{'PSS':>7}    server   kernel  workers{'RSS':>12}")
+        print(f"MB {'':<25}{'alone':>7}   (server   kernel  workers){'PSS':>8}{'RSS':>8}")
         for name, code in CELLS:
             if error := run(client, code):
                 print(f"{name:<28}    (not run: {error})")
                 continue
-            parts, rss = zip(*measured(server), strict=True)
-            shares = "".join(f"{part:>9.0f}" for part in parts)
-            print(f"{name:<28}{sum(parts):>7.0f} {shares}{sum(rss):>12.0f}", flush=True)
-        for process in [server, *server.children(recursive=True)]:
-            print(f"  {size(process).pss:>5.0f} {size(process).rss:>5.0f}  {' '.join(process.cmdline())[-80:]}")
+            parts = measured(server)
+            shares = "".join(f"{alone(part):>9.0f}" for part in parts)
+            pss, rss = (sum(getattr(size, what) for part in parts for size in part) for what in ("pss", "rss"))
+            print(f"{name:<28}{alone([size for part in parts for size in part]):>7.0f} {shares} {pss:>8.0f}{rss:>8.0f}",
+                  flush=True)  # fmt: skip
+        loaded = answer(client, f"cluster.launch(lambda _: sorted({HEAVY} & {{*__import__('sys').modules}}))[0]")
+        print("Of", ", ".join(sorted(HEAVY)), "workers loaded", loaded)
     return 0
 
 
 class Size(NamedTuple):
-    """MB of a process, or of several."""
+    """MB of a process: all pages, its share of them, those that are its own, and the others by mapped file."""
 
-    pss: float
     rss: float
+    pss: float
+    own: float
+    files: dict[str, float]
+
+
+def alone(sizes: Sequence[Size]) -> float:
+    """MB that these processes take where nobody else runs."""
+    most: dict[str, float] = {}
+    for size in sizes:
+        for path, mb in size.files.items():
+            most[path] = max(mb, most.get(path, 0.0))
+    return sum(size.own for size in sizes) + sum(most.values())
 
 
 @contextmanager
@@ -141,17 +150,25 @@ def run(client: BlockingKernelClient, code: str) -> str:
     return f"{reply['ename']}: {reply['evalue'].splitlines()[0]}" if reply["status"] == "error" else ""
 
 
-def measured(server: psutil.Process) -> list[Size]:
-    """MB of the server, of the kernel, and of all that the kernel started."""
+def answer(client: BlockingKernelClient, expression: str) -> str:
+    """The value of an expression, as text."""
+    reply = client.execute_interactive("", user_expressions={"it": expression}, timeout=60)["content"]
+    found = reply["user_expressions"]["it"]
+    return found["data"]["text/plain"] if found["status"] == "ok" else f"({found['ename']}: {found['evalue']})"
+
+
+def measured(server: psutil.Process) -> list[list[Size]]:
+    """Sizes of the server, of the kernel, and of all that the kernel started."""
     (kernel,) = server.children()
-    workers = [size(process) for process in kernel.children(recursive=True)]
-    return [size(server), size(kernel), Size(sum(w.pss for w in workers), sum(w.rss for w in workers))]
+    return [[size(server)], [size(kernel)], [size(process) for process in kernel.children(recursive=True)]]
 
 
 def size(process: psutil.Process) -> Size:
-    """MB of a process."""
-    info = process.memory_full_info()
-    return Size(getattr(info, "pss", info.rss) / 1e6, info.rss / 1e6)
+    """Read from the maps of a process, which only Linux tells."""
+    maps = process.memory_maps(grouped=True)
+    files = {m.path: (m.rss - m.anonymous) / 1e6 for m in maps if m.rss > m.anonymous}
+    sums = (sum(getattr(m, what) for m in maps) / 1e6 for what in ("rss", "pss", "anonymous"))
+    return Size(*sums, files)
 
 
 if __name__ == "__main__":
