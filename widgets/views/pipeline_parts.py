@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.parallel.check_schedule import Slot
-from widgets.layout.gantt import LEFT, STAGES, WIDTH, Board, Row
+from widgets.layout.gantt import FIRST, LEFT, STAGES, WIDTH, Board, Row
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
@@ -154,7 +154,7 @@ def marks_of(moment: Moment, board: Board) -> list[Mark]:
 
 
 def _axis(board: Board) -> Iterator[Mark]:
-    top = board.first - 8
+    top = FIRST - 8
     for k, (x, text) in enumerate(board.ticks()):
         yield Mark(f"tick{k}", "grid", x, top, 0, board.bottom - top)
         yield Mark(f"time{k}", "text", x, top - 9, 0, 0, f"{text} ms" if k == 0 else text, "middle")
@@ -181,7 +181,7 @@ def _strands(moment: Moment, board: Board) -> Iterator[Mark]:
         for slot in moment.plan.slots:
             yield _planned(slot, board)
     if moment.last is not None:
-        top = board.first - 8
+        top = FIRST - 8
         yield Mark("now", "now", board.x(moment.last.end), top, 0, board.bottom - top)
 
 
