@@ -20,9 +20,7 @@ from lab.errors import RunError
 from lab.events import EVENTS, Evaluated, Recording, StepFinished, bus
 from lab.nn import mlp
 from lab.optim import Adam
-from lab.parallel import Cluster, DataParallel
-from lab.parallel.pacing import Paced
-from lab.parallel.pipeline import Pipeline
+from lab.parallel import Cluster, DataParallel, Paced, Pipeline
 from lab.training import Run, fit
 
 log = logging.getLogger("lab.cli")

@@ -12,15 +12,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.errors import ViewError
-from lab.events import ActionFinished, ChunkMoved, CollectiveFinished, Event, RankStarted, Recording, StepFinished
+from lab.events import (
+    ActionFinished,
+    ChunkMoved,
+    CollectiveFinished,
+    Event,
+    RankStarted,
+    Recording,
+    ReplicaAdvanced,
+    StepFinished,
+)
 from lab.files import replacing
 from widgets.export.facts import facts_of
 from widgets.export.film import frames_of, writable
 from widgets.export.page import Part, page_of
+from widgets.fold import Positions
 from widgets.transport import Transport
 from widgets.view import View
 from widgets.views.calls import LOOK_BACK, Calls
 from widgets.views.cluster import ClusterView
+from widgets.views.data_parallel import DataParallelView
 from widgets.views.loss import LossView
 from widgets.views.pipeline import PipelineView
 from widgets.views.ring import RingView
@@ -35,6 +46,7 @@ class Section(NamedTuple):
         view: makes the view of a recording, None if there is nothing in it to look at.
         needs: kinds of events; without one of each the section is left out.
         opens_at_end: whether its last picture is seen first.
+        stops: which of the view's stops it has; all if not given.
     """
 
     title: str
@@ -42,6 +54,12 @@ class Section(NamedTuple):
     view: Callable[[Recording], View[Any] | None]
     needs: tuple[type[Event], ...]
     opens_at_end: bool = False
+    stops: Callable[[Positions], Positions] | None = None
+
+
+def _first_and_last(stops: Positions) -> Positions:
+    """Two steps of data-parallel training from the beginning and two from the end: each has four phases."""
+    return stops if len(stops) <= 16 else np.append(stops[:8], stops[-8:])
 
 
 def _last_step(recording: Recording) -> View[Any] | None:
@@ -63,6 +81,9 @@ def _an_all_reduce(recording: Recording) -> View[Any] | None:
 SECTIONS: list[Section] = [
     Section("Loss", "How well it learned: the loss of every step, and loss and accuracy on data that it never saw.",
             LossView, (StepFinished,), opens_at_end=True),
+    Section("Data parallel", "Every rank takes its shard of the batch, all sum their gradients, and all make the same "
+            "update: the first two steps, and the last two.", DataParallelView, (ReplicaAdvanced,),
+            stops=_first_and_last),
     Section("One step of the pipeline", "Micro-batches go through the stages and gradients come back. Bars show what "
             "each rank did when, beside what the order would ideally take.", _last_step, (ActionFinished,),
             opens_at_end=True),
@@ -125,6 +146,8 @@ def _part(section: Section, recording: Recording) -> Part | None:
     if view is None:
         return None
     stops = Transport(view.stop_positions(recording)).stops
+    if section.stops is not None:
+        stops = section.stops(stops)
     if section.opens_at_end:  # and at the very end: what came after the last stop, as an evaluation, belongs to it
         stops = np.append(stops[:-1], len(recording))
     frames = frames_of([view], stops)
