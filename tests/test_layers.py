@@ -25,7 +25,8 @@ LAYERS = """
 ROOMS = LAYERS.split()
 ROOF = ("__init__", "__main__", "doctor", "opener")  # may import everything of lab; nothing imports them
 NUMBA_SIDE = ("lab.kernels.backend",)  # what the others of that room import when a kernel is called
-DASK_SIDE = ("lab.parallel.dask_side",)  # what the others of that room import when a cluster is used
+DASK_SIDE = tuple(f"lab.parallel.dask_side.{name}" for name in ("scheduler", "worker", "client"))
+"""What the others of that room import when a cluster is used, and nobody imports before."""
 HEAVY = ("IPython", "anywidget", "dask", "distributed", "ipywidgets", "jupyterlab", "numba", "plotly")
 
 FILES = sorted(path.relative_to(ROOT) for room in ("lab", "widgets") for path in (ROOT / room).rglob("*.py"))

@@ -205,6 +205,10 @@ class Bus:
             self.flush()
             self.emit_row(kind, *values)
 
+    def lose(self, n_events: int) -> None:
+        """Count events that were lost on their way to this bus; listeners are told before their next batch."""
+        self._n_dropped += n_events  # without the lock: a listener that is stuck must not hold up who counts
+
     def relieve(self) -> None:
         """Deliver a long queue; while another thread is stuck in delivering, drop what is beyond the limit, counted."""
         n_pending = len(self._pending)

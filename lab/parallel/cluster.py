@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.launching import Launch
-from lab.parallel.rank import Hook
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,7 +46,7 @@ class Cluster:
         import dask
         from distributed import Client, LocalCluster
 
-        from lab.parallel.dask_side import ClientSide
+        from lab.parallel.dask_side.client import ClientSide
 
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
@@ -80,11 +79,11 @@ class Cluster:
 
     def start(
         self, program: Callable[..., Any], *args: object, world_size: int | None = None, timeout: float = 60.0,
-        time_limit: float | None = None, wait: float = 30.0, transport: str = "auto", hook: Hook | None = None,
+        time_limit: float | None = None, wait: float = 30.0, transport: str = "auto",
     ) -> Launch:  # fmt: skip
         """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
         return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
-                      wait=wait, transport=transport, hook=hook)  # fmt: skip
+                      wait=wait, transport=transport)  # fmt: skip
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
@@ -113,7 +112,7 @@ class Cluster:
 def launch(
     program: Callable[..., Any], *args: object, client: Client | Cluster | str | None = None,
     world_size: int | None = None, timeout: float = 60.0, time_limit: float | None = None, wait: float = 30.0,
-    transport: str = "auto", hook: Hook | None = None,
+    transport: str = "auto",
 ) -> list[Any]:  # fmt: skip
     """Run `program(comm, *args)` on every rank, one rank per worker, and return what it returned, by rank.
 
@@ -125,7 +124,6 @@ def launch(
         time_limit: seconds for the whole program; no limit if not given.
         wait: seconds to wait for workers that are busy with other runs; 0 is refused at once.
         transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
-        hook: entered around the program on each rank, `hook(comm) -> context manager`.
 
     Raises:
         RankError: the program raised on a rank; all others were ended.
@@ -136,7 +134,6 @@ def launch(
     """
     options: dict[str, Any] = {
         "world_size": world_size, "timeout": timeout, "time_limit": time_limit, "wait": wait, "transport": transport,
-        "hook": hook,
     }  # fmt: skip
     if isinstance(client, Cluster):
         return client.launch(program, *args, **options)

@@ -5,43 +5,46 @@ It runs in a thread of its own, so that a notebook can stop it, and so that Ctrl
 
 from __future__ import annotations
 
-import linecache
 import logging
-import pickle
 import secrets
 import threading
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from lab.config import STATE, State
-from lab.errors import ArgumentError, LostRankError, MeshError, PlanError, RankError, RunError
+from lab.errors import ArgumentError, LostRankError, MeshError, RunError
 from lab.events.bus import bus
 from lab.events.catalogue import RankLost
-from lab.parallel.rank import Hook, Outcome, Ticket
+from lab.events.event import ORIGIN, Origin
+from lab.parallel.feed import SETTLE, Feed
+from lab.parallel.merge import Merge
+from lab.parallel.rank import Outcome, Ticket
+from lab.parallel.relay import Watch, watch_of
+from lab.parallel.verdict import error_of, outcome_of, results_of
 from lab.parallel.versions import differences, versions
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from lab.parallel.dask_side import ClientSide
+    from lab.parallel.dask_side.client import ClientSide
 
 log = logging.getLogger("lab.parallel")
 
 TRANSPORTS = ("auto", "unix", "tcp")
+SAY_LIMIT = 1 << 20
+"""Bytes of one message to a rank."""
 PAYLOAD_LIMIT = 64 << 20
 """Bytes of program and arguments, over all ranks: they travel through the scheduler."""
-SETTLE = 1.0
-"""Seconds to wait for the ranks' own words after it is known why the run ended."""
 
 
 class Launch:
     """One run of a program on all its ranks.
 
     Attributes:
-        run: its name, unique; events of its ranks carry it.
+        run: its name, unique. Events of its ranks carry the name of the run in which it was launched (`ORIGIN`).
         workers: address of each rank's worker, once it has them.
         state: "waiting" for workers, "running", "finished", "stopped" or "failed".
         waits_for: why it still waits, as arithmetic.
@@ -58,7 +61,6 @@ class Launch:
         time_limit: float | None,
         wait: float,
         transport: str,
-        hook: Hook | None,
     ) -> None:
         if transport not in TRANSPORTS:
             hint = f"one of {', '.join(TRANSPORTS)}"
@@ -67,11 +69,12 @@ class Launch:
             raise ArgumentError("a time-out is a positive number of seconds", given=timeout, hint="60 is usual")
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
         self.workers: tuple[str, ...] = ()
-        self._payload = _pickled(program, args, hook)
+        self._payload = _pickled(program, args)
         self._client, self._world_size, self._timeout = client, world_size, timeout
         self._time_limit, self._wait, self._transport = time_limit, wait, transport
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
         self._generation = 0
+        self._mail = _Mail()
         self._results: list[Any] = []
         self._error: BaseException | None = None
         thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
@@ -102,6 +105,36 @@ class Launch:
             raise self._error
         return self._results
 
+    def say(self, message: object, rank: int = 0) -> None:
+        """Put a message into a rank's `comm.mailbox`: in the order of saying, milliseconds later, without waiting.
+
+        What is said before the ranks have begun is kept for them. A rank that ends without looking never sees it.
+
+        Raises:
+            RunError: the launch has ended.
+            ArgumentError: there is no such rank, or the message is too large or cannot be sent.
+        """
+        import cloudpickle
+
+        world_size = len(self.workers) or self._world_size
+        if rank < 0 or (world_size is not None and rank >= world_size):
+            raise ArgumentError("there is no such rank", given=f"rank={rank} of {world_size or 'all workers'}",
+                                hint="ranks are 0 to world_size - 1")  # fmt: skip
+        try:
+            pickled = cloudpickle.dumps(message)
+        except Exception as error:
+            raise ArgumentError("the message cannot be sent", given=f"{type(error).__name__}: {error}",
+                                hint="say numbers, texts, arrays and what holds them") from error
+        if len(pickled) > SAY_LIMIT:
+            raise ArgumentError("the message is too large", given=f"{len(pickled) / 2**20:.1f} MiB of at most 1",
+                                hint="it goes through the scheduler; large data belongs in the arguments")
+        try:
+            heard = self._mail.put(rank, pickled)
+        except OSError as error:
+            raise RunError("the client is closed, and nobody listens", given=error, hint="launch again") from error
+        if not heard:
+            raise RunError("the launch has ended, and nobody listens", given=repr(self), hint="say it while it runs")
+
     def stop(self) -> None:
         """End all ranks; returns at once."""
         self._stopped = True
@@ -117,10 +150,11 @@ class Launch:
             self._error = error
             self.state = "stopped" if self._stopped else "failed"
         finally:
+            self._mail.close()
             self._done.set()
 
     def _go(self) -> list[Any]:
-        from lab.parallel.dask_side import ClientSide
+        from lab.parallel.dask_side.client import ClientSide
 
         side = ClientSide(self._client)
         try:
@@ -168,17 +202,41 @@ class Launch:
         if transport == "auto":
             transport = "unix" if len({about["host"] for about in lease["about"]}) == 1 else "tcp"
         watching, secret = side.watch(self.run, self._wake.set), secrets.token_bytes(32)
-        for rank, worker in enumerate(self.workers):
-            ticket = Ticket(self.run, lease["generation"], rank, len(self.workers), transport, self._timeout,
-                            self._payload, secret)  # fmt: skip
-            futures.append(side.submit(ticket, worker, self._wake.set))
-        outcomes = self._collect(side, futures, watching)
-        if len(outcomes) == len(futures) and all(outcome.state == "finished" for outcome in outcomes.values()):
-            return [pickle.loads(outcomes[rank].value) for rank in range(len(futures))]  # noqa: S301 -- our own ranks'
+        origins = [Origin(rank, ORIGIN.get().run) for rank in range(len(self.workers))]
+        with self._listening(side, origins) as (watch, outcomes):
+            for origin, worker in zip(origins, self.workers, strict=True):
+                ticket = Ticket(self.run, origin, watch, lease["generation"], origin.rank, len(self.workers), transport,
+                                self._timeout, self._payload, secret)  # fmt: skip
+                futures.append(side.submit(ticket, worker, self._wake.set))
+            self._mail.open(lambda rank, message: side.say(self.run, rank, message))
+            outcomes |= self._collect(side, futures, watching)
+        if (results := results_of(outcomes, len(futures))) is not None:
+            return results
         if watching.done() and watching.exception() is not None:
             raise MeshError("the scheduler has gone", given=watching.exception(),
                             hint="its ranks have ended or soon will; start a cluster again")  # fmt: skip
-        raise self._error_of(watching.result() if watching.done() else {}, outcomes)
+        cause = watching.result() if watching.done() else {}
+        error = error_of(cause, outcomes, len(futures), self.run)
+        if isinstance(error, LostRankError) and error.rank >= 0 and bus.listeners:
+            bus.emit(RankLost(self._generation, error.rank, self.workers[error.rank], error.problem))
+        raise error
+
+    @contextmanager
+    def _listening(
+        self, side: ClientSide, origins: list[Origin]
+    ) -> Iterator[tuple[Watch | None, dict[int, Outcome]]]:
+        """While the ranks run, put on our bus what they tell; nothing is asked of them if nobody listens."""
+        watch, outcomes = watch_of(bus), dict[int, Outcome]()
+        if watch is None:
+            yield None, outcomes
+            return
+        feed = Feed(lambda: side.fetch(self.run), Merge([0] * len(origins)), origins)
+        feed.start()
+        try:
+            yield watch, outcomes
+        finally:
+            feed.finish({rank: outcome.n_parcels for rank, outcome in outcomes.items()})
+            bus.lose(sum(outcome.n_untold for outcome in outcomes.values()))
 
     def _collect(self, side: ClientSide, futures: list[Any], watching: Any) -> dict[int, Outcome]:
         """The outcomes of all ranks, or, when the run ended early, of those that can still tell."""
@@ -189,7 +247,7 @@ class Launch:
         while True:
             for rank, future in enumerate(futures):
                 if rank not in outcomes and future.done():
-                    outcomes[rank] = _outcome_of(rank, future)
+                    outcomes[rank] = outcome_of(rank, future)
             now = monotonic()
             if watching.done() and settle == float("inf"):
                 settle = now + SETTLE
@@ -215,24 +273,39 @@ class Launch:
         missing = set(range(world_size)) - set(outcomes)
         return missing <= {cause.get("rank", -1)} if cause.get("kind") in {"lost", "late"} else not missing
 
-    def _error_of(self, cause: dict[str, Any], outcomes: dict[int, Outcome]) -> BaseException:
-        kind, why, rank = cause.get("kind", ""), cause.get("why", ""), cause.get("rank", -1)
-        raised = outcomes.get(rank) if kind == "raised" else None
-        raised = raised or next((o for o in outcomes.values() if o.state == "failed" and kind in {"", "raised"}), None)
-        if raised is not None:
-            return _raised(raised, len(self.workers))
-        if kind == "lost" or (kind == "late" and rank >= 0):
-            if bus.listeners:
-                bus.emit(RankLost(self._generation, rank, self.workers[rank], why))
-            return LostRankError(why, rank=rank, given=f"{len(self.workers)} ranks, {self.run}",
-                                 hint="the other ranks have ended; the cluster goes on, launch again")  # fmt: skip
-        if kind in {"stopped", "late"}:
-            return RunError(why, given=self.run, hint="all ranks have ended; launch again")
-        told = "; ".join(o.summary for o in outcomes.values() if o.summary)
-        return MeshError(why or "the ranks ended without a word", given=told, hint="launch again")
+
+class _Mail:
+    """Messages on their way to ranks: kept until the ranks have workers, refused when the launch has ended."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._send: Callable[[int, bytes], None] | None = None
+        self._kept: list[tuple[int, bytes]] = []
+        self._closed = False
+
+    def put(self, rank: int, message: bytes) -> bool:
+        """Send or keep it; whether it may still be heard."""
+        with self._lock:
+            if self._send is None:
+                self._kept.append((rank, message))
+            elif not self._closed:
+                self._send(rank, message)
+            return not self._closed
+
+    def open(self, send: Callable[[int, bytes], None]) -> None:
+        """Send what was kept, and what comes from now on."""
+        with self._lock:
+            for rank, message in self._kept:
+                send(rank, message)
+            self._send, self._kept = send, []
+
+    def close(self) -> None:
+        """Refuse what comes from now on."""
+        with self._lock:
+            self._closed, self._kept = True, []
 
 
-def _pickled(program: Callable[..., Any], args: tuple[object, ...], hook: Hook | None) -> bytes:
+def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:
     import cloudpickle
 
     if not callable(program):
@@ -240,37 +313,8 @@ def _pickled(program: Callable[..., Any], args: tuple[object, ...], hook: Hook |
     state = STATE.get()
     shipped = State(kinks=state.kinks, dtype=state.dtype, anomaly=state.anomaly)
     try:
-        return bytes(cloudpickle.dumps((program, args, hook, shipped)))
+        return bytes(cloudpickle.dumps((program, args, shipped)))
     except Exception as error:
         raise ArgumentError("the program or an argument cannot be sent to workers",
                             given=f"{type(error).__name__}: {error}",
                             hint="open files, locks and connections stay at home: make them there") from error
-
-
-def _outcome_of(rank: int, future: Any) -> Outcome:
-    if future.status == "finished":
-        outcome = future.result()
-        assert isinstance(outcome, Outcome)
-        return outcome
-    error = future.exception() if future.status == "error" else None
-    return Outcome(rank, "stopped", summary=f"its task is {future.status}" + (f": {error}" if error else ""))
-
-
-def _raised(outcome: Outcome, world_size: int) -> BaseException:
-    """What a rank raised, as it is raised here: with the traceback of the rank, cells' lines filled in."""
-    frames = traceback.StackSummary.from_list(
-        [(file, line, name, text or linecache.getline(file, line).strip()) for file, line, name, text in outcome.frames]
-    )
-    text = f"On rank {outcome.rank}:\n{''.join(frames.format())}{outcome.summary}"
-    error: BaseException | None = pickle.loads(outcome.error) if outcome.error else None  # noqa: S301 -- our own rank's
-    if isinstance(error, MeshError | LostRankError | PlanError):
-        error.add_note(text)
-        return error
-    place = f" at {outcome.frames[-1][0].rpartition('/')[2]}:{outcome.frames[-1][1]}" if outcome.frames else ""
-    made = RankError(
-        f"the program raised on rank {outcome.rank} of {world_size}{place}",
-        given=outcome.summary.replace("\n", "; "), hint="all ranks were ended; the traceback of this rank follows",
-        rank=outcome.rank, traceback=text,
-    )  # fmt: skip
-    made.__cause__ = error
-    return made

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 
 class Mailbox:
     """Messages to one rank, in the order in which they were put.
+
+    Args:
+        decode: makes of what was put what is taken, in the taker's thread; messages from afar come pickled.
 
     Example:
         >>> box = Mailbox()
@@ -16,7 +20,8 @@ class Mailbox:
         (['pause'], [], False)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, decode: Callable[[object], object] = lambda message: message) -> None:
+        self._decode = decode
         self._messages: deque[object] = deque()
         self._changed = threading.Condition()
 
@@ -33,7 +38,7 @@ class Mailbox:
         with self._changed:
             taken = list(self._messages)
             self._messages.clear()
-        return taken
+        return [self._decode(message) for message in taken]
 
     def wait(self, seconds: float) -> bool:
         """Wait until there is a message, at most so long; whether there is one."""

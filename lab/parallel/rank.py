@@ -12,8 +12,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from lab.errors import LostRankError, MeshError
 from lab.events.bus import bus
 from lab.events.catalogue import RankFinished, RankStarted
 from lab.events.event import ORIGIN, Origin
+from lab.parallel.relay import Parcel, Relay, Watch, this_process
 from lab.parallel.runtime import Comm
 from lab.parallel.seats import Seat, Seats
 from lab.parallel.transport.door import Doorkeeper
@@ -32,9 +33,6 @@ MEETING = 30.0
 """Seconds that the ranks have to come together, program loading included."""
 RESULT_LIMIT = 64 << 20
 """Bytes of one rank's result; more belongs in files, or stays on the workers."""
-
-Hook = Callable[[Comm], AbstractContextManager[object]]
-"""Entered around the program on each rank: where a recorder of the rank's events starts and stops."""
 
 
 class Control(Protocol):
@@ -53,6 +51,9 @@ class Control(Protocol):
     def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
         """This rank waited too long: find out who is to blame, and end the run; not if they live and `may_wait`."""
 
+    def post(self, run: str, rank: int, parcel: Parcel) -> bool:
+        """Send a parcel of events home, and say whether there was room; waits for the answer."""
+
     def ended(self, run: str, rank: int) -> None:
         """This rank's thread is done; does not wait."""
 
@@ -62,13 +63,18 @@ class Ticket:
     """What a rank is told at the start; the secret is not shown in any text."""
 
     run: str
+    """The lease: unique for each launch."""
+    origin: Origin
+    """What its events carry: its rank, and the run that the launch is part of."""
+    watch: Watch | None
+    """What the launcher wants to hear."""
     generation: int
     rank: int
     world_size: int
     transport: str
     timeout: float
     payload: bytes = field(repr=False)
-    """Pickled: program, args, hook, State."""
+    """Pickled: program, args, State."""
     secret: bytes = field(repr=False)
 
 
@@ -84,6 +90,10 @@ class Outcome:
     summary: str = ""
     frames: tuple[tuple[str, int, str, str], ...] = ()
     """File, line number, function and text of each frame of the program; a notebook's text is known at home only."""
+    n_parcels: int = 0
+    """Parcels of events that are on their way home."""
+    n_untold: int = 0
+    """Events that have found none."""
 
 
 def run_rank(ticket: Ticket, control: Control) -> Outcome:
@@ -92,24 +102,37 @@ def run_rank(ticket: Ticket, control: Control) -> Outcome:
     if seat is None:
         return Outcome(ticket.rank, "stopped", summary="the run was over before this rank began")
     try:
-        return contextvars.copy_context().run(_run, ticket, control, seat)
+        return contextvars.copy_context().run(_told, ticket, control, seat)
     finally:
         control.seats.leave(ticket.run)
         control.ended(ticket.run, ticket.rank)
 
 
+def _told(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
+    """Run the rank, and have its events sent to the launcher if somebody listens there."""
+    ORIGIN.set(ticket.origin)
+    watch = ticket.watch
+    if watch is None or watch.process == this_process():
+        return _run(ticket, control, seat)
+    relay = Relay(watch, ticket.origin, lambda parcel: control.post(ticket.run, ticket.rank, parcel))
+    relay.start()
+    try:
+        outcome = _run(ticket, control, seat)
+    finally:
+        relay.close()
+    return replace(outcome, n_parcels=relay.n_parcels, n_untold=relay.n_untold)
+
+
 def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
     import cloudpickle
 
-    ORIGIN.set(Origin(ticket.rank, ticket.run))
     outcome, started = Outcome(ticket.rank, "stopped"), time.perf_counter()
     with ExitStack() as stack:
         try:
-            program, args, hook, state = _load(ticket.payload)
+            program, args, state = _load(ticket.payload)
             STATE.set(state)
             comm = _connect(ticket, control, seat, stack)
             seat.comm = comm
-            stack.enter_context((hook or (lambda _: nullcontext()))(comm))
             if bus.listeners:
                 bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid()))
             value = cloudpickle.dumps(_call(program, comm, args, seat))
@@ -132,15 +155,15 @@ def _require_small(value: bytes, rank: int) -> None:
                         hint="return less, from one rank only, or write it to a file")  # fmt: skip
 
 
-def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], Hook | None, State]:
+def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], State]:
     import pickle
 
     try:
-        program, args, hook, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
+        program, args, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
     except Exception as error:
         raise MeshError("the program cannot be loaded on a worker", given=f"{type(error).__name__}: {error}",
                         hint="define it in the notebook, or in a module that the workers have") from error
-    return program, args, hook, state
+    return program, args, state
 
 
 def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> Comm:
@@ -152,7 +175,7 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
                   on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
     stack.callback(links.close)
-    return Comm(ticket.rank, ticket.world_size, links)
+    return Comm(ticket.rank, ticket.world_size, links, seat.mailbox)
 
 
 def _call(program: Callable[..., Any], comm: Comm, args: tuple[Any, ...], seat: Seat) -> Any:

@@ -27,6 +27,8 @@ from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
 
+VALUES = 4096
+"""Entries of an array that an event carries, at most."""
 CONTROL = 1024
 """Entries of what ranks `agree` on, at most."""
 
@@ -162,12 +164,14 @@ class Comm:
         self.collective += 1
         about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
         if heard := bool(bus.listeners):
-            bus.emit(CollectiveStarted(*about))
+            bus.emit(CollectiveStarted(*about, _copy(flat)))
 
         def moved(hop: Hop, n_bytes: int) -> None:
+            first, last = (len(flat) * chunk // self.world_size for chunk in (hop.start, hop.stop))
             bus.emit(
-                ChunkMoved(number, hop.step, hop.peer, self.rank, hop.start, hop.stop, hop.reduce, n_bytes)
-            )
+                ChunkMoved(number, hop.step, hop.peer, self.rank, hop.start, hop.stop, hop.reduce, n_bytes,
+                           _copy(flat[first:last]))
+            )  # fmt: skip
 
         with self._inside(Call(number, text, place_of_caller())) as call:
             yield call, moved if heard else None
@@ -181,6 +185,11 @@ class Comm:
                 given=f"{what}={peer}, world_size={self.world_size}",
                 hint="ranks are 0 to world_size - 1" + (", and none sends to itself" if other else ""),
             )
+
+
+def _copy(flat: Array) -> Array | None:
+    """For an event: if a listener wants values, and there are few."""
+    return flat.copy() if bus.values and flat.size <= VALUES else None
 
 
 def _message(tag: int, array: Array) -> Call:
@@ -211,16 +220,29 @@ def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[
             array[...] = copy
 
 
-def run_ranks(program: Callable[..., R], *args: object, world_size: int, timeout: float = 60.0) -> list[R]:
+def run_ranks(
+    program: Callable[..., R],
+    *args: object,
+    world_size: int,
+    timeout: float = 60.0,
+    mailboxes: Sequence[Mailbox] | None = None,
+) -> list[R]:
     """Run `program(comm, *args)` on `world_size` ranks that are threads of this process; their results by rank.
+
+    Args:
+        mailboxes: one for each rank, through which other threads talk to it while it runs (`comm.mailbox`).
 
     Raises:
         RankError: the program raised on a rank.
+        ArgumentError: mailboxes were given, and not one for each rank.
 
     Example:
         >>> run_ranks(lambda comm: float(comm.all_reduce_(np.ones(1) * comm.rank)[0]), world_size=4)
         [6.0, 6.0, 6.0, 6.0]
     """
+    if mailboxes is not None and len(mailboxes) != world_size:
+        raise ArgumentError("each rank has one mailbox", given=f"{len(mailboxes)} for {world_size} ranks",
+                            hint="[Mailbox() for _ in range(world_size)]")  # fmt: skip
     alarm = Alarm()
     results: list[R | None] = [None] * world_size
     failures: list[tuple[int, BaseException]] = []
@@ -230,7 +252,7 @@ def run_ranks(program: Callable[..., R], *args: object, world_size: int, timeout
         ORIGIN.set(Origin(rank, ORIGIN.get().run))
         links = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout)
         try:
-            results[rank] = program(Comm(rank, world_size, links), *args)
+            results[rank] = program(Comm(rank, world_size, links, mailboxes[rank] if mailboxes else None), *args)
             links.leave()
         except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
             failures.append((rank, error))

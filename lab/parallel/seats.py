@@ -7,10 +7,12 @@ remembered, so that a task that comes late (or is tried again by Dask) refuses a
 from __future__ import annotations
 
 import ctypes
+import pickle
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lab.parallel.mailbox import Mailbox
 from lab.parallel.transport.alarm import Alarm
 
 if TYPE_CHECKING:
@@ -37,12 +39,13 @@ class Seat:
     """A rank's place on a worker.
 
     Attributes:
+        mailbox: what the launch says to the rank.
         comm: the rank's Comm once it is connected; asked from outside where the rank is.
         thread: ident of the thread that runs the program, 0 while none does.
     """
 
-    def __init__(self, rank: int) -> None:
-        self.rank, self.alarm, self.thread = rank, Alarm(), 0
+    def __init__(self, rank: int, mailbox: Mailbox | None = None) -> None:
+        self.rank, self.alarm, self.thread, self.mailbox = rank, Alarm(), 0, mailbox or Mailbox()
         self.comm: Comm | None = None
         self._lock, self._thrown = threading.Lock(), False
 
@@ -93,14 +96,25 @@ class Seats:
         self._lock = threading.Lock()
         self._taken: dict[str, Seat] = {}
         self._over: OrderedDict[str, None] = OrderedDict()
+        self._mail: OrderedDict[str, Mailbox] = OrderedDict()  # of runs whose rank has not come yet
 
     def take(self, run: str, rank: int) -> Seat | None:
         """A seat, or None: the run is over, or has a rank here already."""
         with self._lock:
             if run in self._over or run in self._taken:
                 return None
-            seat = self._taken[run] = Seat(rank)
+            seat = self._taken[run] = Seat(rank, self._mail.pop(run, None) or Mailbox(_loads))
             return seat
+
+    def say(self, run: str, message: bytes) -> None:
+        """Put a pickled message into the mailbox of the run's rank, also before it has come; not when it is over."""
+        with self._lock:
+            if run in self._over:
+                return
+            seat = self._taken.get(run)
+            box = seat.mailbox if seat else self._mail.setdefault(run, Mailbox(_loads))
+            box.put(message)
+            _keep_newest(self._mail)
 
     def leave(self, run: str) -> None:
         """The rank's thread is done."""
@@ -129,6 +143,16 @@ class Seats:
         return self._taken.get(run)
 
     def _remember(self, run: str) -> None:
+        self._mail.pop(run, None)
         self._over[run] = None
-        while len(self._over) > REMEMBERED:
-            self._over.popitem(last=False)
+        _keep_newest(self._over)
+
+
+def _keep_newest(runs: OrderedDict[str, Any]) -> None:
+    while len(runs) > REMEMBERED:
+        runs.popitem(last=False)
+
+
+def _loads(message: object) -> object:
+    assert isinstance(message, bytes)
+    return pickle.loads(message)  # noqa: S301 -- it came over the cluster's own connection

@@ -158,3 +158,35 @@ def forks(comm):
     os.waitpid(child, 0)
     comm.barrier()
     return comm.rank
+
+
+def listens_until_told(comm):
+    heard = []
+    while True:
+        assert comm.mailbox.wait(60.0)
+        for message in comm.mailbox.take():
+            if isinstance(message, dict):
+                return heard
+            heard.append(message)
+
+
+def echoes(comm, folder):
+    """Rank 1 makes a file for each word that it hears, until "end"."""
+    n_heard = 0
+    while comm.rank == 1:
+        assert comm.mailbox.wait(60.0)
+        for word in comm.mailbox.take():
+            n_heard += 1
+            if word == "end":
+                return n_heard
+            Path(folder, word).touch()
+    return None
+
+
+def _unreadable():
+    raise ValueError("unreadable")
+
+
+class CannotBeRead:
+    def __reduce__(self):
+        return _unreadable, ()

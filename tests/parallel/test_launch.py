@@ -5,6 +5,7 @@ import pytest
 
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
+from lab.events import ORIGIN, Origin
 from lab.parallel.cluster import Cluster, launch
 from lab.parallel.runtime import run_local
 from tests.parallel import programs
@@ -71,21 +72,12 @@ def test_broadcast_gives_every_rank_what_the_root_has_and_strided_arrays_work(cl
 def test_settings_and_origin_travel_with_the_program(cluster):
     with settings(dtype="float64"):
         running = cluster.start(programs.surroundings)
-        assert running.result() == [("float64", rank, running.run) for rank in range(4)]
-
-
-def test_a_hook_is_entered_around_the_program_on_each_rank(cluster):
-    class Hook:
-        def __init__(self, comm):
-            self.comm = comm
-
-        def __enter__(self):
-            self.comm.entered = True
-
-        def __exit__(self, *_):
-            pass
-
-    assert cluster.launch(lambda comm: comm.entered, hook=Hook) == [True] * 4
+        assert running.result() == [("float64", rank, "") for rank in range(4)]
+    token = ORIGIN.set(Origin(0, "training 7"))
+    try:
+        assert [run for *_, run in cluster.launch(programs.surroundings)] == ["training 7"] * 4
+    finally:
+        ORIGIN.reset(token)
 
 
 def test_more_ranks_than_workers_are_refused_with_the_arithmetic(cluster):

@@ -1,50 +1,26 @@
-"""The one file that touches what `distributed` does not promise: handlers, broadcast, restart of a worker.
-
-On the scheduler a plugin leases workers, lets ranks meet, learns of deaths and tells all members; on each worker a
-plugin keeps the seats of ranks. Control only: no array passes here.
-"""
+"""On the scheduler: who may use which workers, where ranks meet, and the word that goes to all when one is lost."""
 # ruff: noqa: TID253 -- this file is imported when the first cluster is used, and by nobody else
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import socket
-import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from distributed import Client, Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
-from distributed.comm.addressing import get_address_host
+from distributed import Scheduler, SchedulerPlugin
 
+from lab.parallel.dask_side.names import NAME
 from lab.parallel.lease import Leases
-from lab.parallel.rank import Outcome, Ticket, run_rank
-from lab.parallel.seats import Seat, Seats
-from lab.parallel.versions import versions
 
-NAME = f"lab {versions()['lab']}"
 GRACE = 2.0
 """Seconds that a rank has to end after its run has; then its worker is restarted."""
-NUDGE = 0.5
-"""Seconds after which a rank that computes on is interrupted."""
+MAILBAG = 16 << 20
+"""Bytes of events of one run that wait here for its client; then its ranks have to wait."""
 ANSWERS = 0.3
 """Seconds in which a worker that is not stopped says where its rank is."""
-
-
-def _host_identity() -> str:
-    """Equal for processes that can reach each other by unix sockets: one host, one network namespace."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{boot}/{os.stat('/proc/self/ns/net').st_ino}"  # noqa: PTH116 -- a link into the kernel
-    except OSError:  # no Linux
-        return socket.gethostname()
-
-
-# --- the scheduler ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -55,6 +31,10 @@ class _Run:
     addresses: dict[int, str] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     cause: dict[str, Any] | None = None
+    parcels: list[tuple[Any, ...]] = field(default_factory=list)
+    """Events of ranks on their way home: rank and fields of a Parcel, unread."""
+    n_bytes: int = 0
+    posted: asyncio.Event = field(default_factory=asyncio.Event)
     met: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -73,8 +53,9 @@ class SchedulerSide(SchedulerPlugin):
         self.n_generations = 0
         self.tasks: set[asyncio.Task[Any]] = set()
         for handler in (self.lab_ask, self.lab_watch, self.lab_end, self.lab_release, self.lab_meet, self.lab_ready,
-                        self.lab_late, self.lab_ended):  # fmt: skip
+                        self.lab_late, self.lab_ended, self.lab_post, self.lab_fetch):  # fmt: skip
             scheduler.handlers[handler.__name__] = handler
+        scheduler.stream_handlers["lab_say"] = self.lab_say
         for address in scheduler.workers:
             self.add_worker(scheduler, address)
 
@@ -150,6 +131,17 @@ class SchedulerSide(SchedulerPlugin):
         if known := self.runs.get(run):
             known.ended.add(rank)
 
+    async def lab_post(self, run: str, rank: int, parcel: tuple[Any, ...], n_bytes: int) -> bool:
+        """Keep a parcel for the client; False if there is no room now."""
+        if (known := self.runs.get(run)) is None:
+            return True  # nobody wants it any more
+        if known.n_bytes and known.n_bytes + n_bytes > MAILBAG:
+            return False
+        known.parcels.append((rank, *parcel))
+        known.n_bytes += n_bytes
+        known.posted.set()
+        return True
+
     # --- asked by clients
 
     async def lab_ask(self, run: str, client: str, world_size: int | None) -> dict[str, Any]:
@@ -168,11 +160,30 @@ class SchedulerSide(SchedulerPlugin):
         await known.over.wait()
         return known.cause or {}
 
+    async def lab_fetch(self, run: str, seconds: float) -> list[tuple[Any, ...]]:
+        """What ranks have posted; waits for it, at most so long."""
+        if (known := self.runs.get(run)) is None:
+            return []
+        with suppress(TimeoutError):
+            await asyncio.wait_for(known.posted.wait(), seconds)
+        parcels, known.parcels, known.n_bytes = known.parcels, [], 0
+        known.posted.clear()
+        return parcels
+
+    def lab_say(self, run: str, rank: int, message: bytes, client: str) -> None:
+        """Passed on to the rank's worker, one way and in order."""
+        if (known := self.runs.get(run)) is None or not 0 <= rank < len(known.members):
+            return  # it is over; an exception would cut the client's connection
+        stream: Any = self.scheduler.stream_comms.get(known.members[rank])
+        if stream is not None and not stream.closed():
+            stream.send({"op": "lab_say", "run": run, "message": message})
+
     async def lab_release(self, run: str) -> None:
         self.leases.forget(run)
         if known := self.runs.pop(run, None):
             known.over.set()
             known.met.set()
+            known.posted.set()
             cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
             still = await self._tell(known.members, "lab_ring", _ring(run, cause))
             for worker in known.members:
@@ -226,145 +237,3 @@ class SchedulerSide(SchedulerPlugin):
 
 def _ring(run: str, cause: dict[str, Any]) -> dict[str, Any]:
     return {"run": run, "kind": cause["kind"], "why": cause["why"], "rank": cause["rank"]}
-
-
-# --- the worker ------------------------------------------------------------------------------------------------------
-
-
-class WorkerSide(WorkerPlugin):
-    """The seats of a worker, and the words between its ranks and the scheduler: a `lab.parallel.rank.Control`."""
-
-    name = NAME
-    idempotent = True
-
-    async def setup(self, worker: Worker) -> None:
-        self.worker: Any = worker  # half of what is used here has no types
-        self.seats = Seats()
-        self.address = worker.address
-        self.host = get_address_host(worker.address) if "://" in worker.address else ""
-        if worker.address.startswith("inproc"):
-            self.host = "127.0.0.1"
-        worker.handlers["lab_ring"] = self.lab_ring
-        worker.handlers["lab_where"] = self.lab_where
-        if worker.nanny and threading.current_thread() is threading.main_thread():
-            # A terminal and Jupyter send Ctrl-C to every process of the group. The ranks are stopped by the scheduler's
-            # word, the worker by its nanny; dying of the signal would cost the learner the whole cluster.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        about = {"versions": versions(), "host": _host_identity(), "pid": os.getpid()}
-        await worker.scheduler.lab_ready(worker=worker.address, about=about)
-
-    def teardown(self, worker: Worker) -> None:
-        self.seats.ring_all("gone", "the worker closes, or has lost its scheduler")
-
-    # --- asked by the scheduler
-
-    def lab_ring(self, run: str, kind: str, why: str, rank: int) -> bool:
-        still = self.seats.ring(run, kind, why, rank)
-        if still:
-            asyncio.get_running_loop().call_later(NUDGE, self._nudge, run)
-        return still
-
-    def _nudge(self, run: str) -> None:
-        if seat := self.seats.at(run):
-            seat.interrupt()
-
-    def lab_where(self, run: str) -> dict[str, object] | None:
-        seat = self.seats.at(run)
-        return seat.where() if seat else None
-
-    # --- asked by ranks, in their threads
-
-    def _ask(self, seat: Seat, seconds: float, question: Coroutine[Any, Any, Any]) -> Any:
-        """An answer of the scheduler, the alarm's reason, or TimeoutError."""
-        asked = asyncio.run_coroutine_threadsafe(question, self.worker.loop.asyncio_loop)
-        done = threading.Event()
-        asked.add_done_callback(lambda _: done.set())
-        seat.alarm.on_ring(done.set)
-        done.wait(seconds)
-        if not asked.done():
-            asked.cancel()
-            seat.alarm.check()
-        return asked.result(0)
-
-    def meet(self, run: str, rank: int, address: str, seat: Seat, timeout: float) -> dict[int, str]:
-        scheduler = self.worker.scheduler
-        asked = scheduler.lab_meet(run=run, rank=rank, address=address, seconds=timeout)
-        answer = self._ask(seat, timeout + 5, asked)  # the scheduler gives up first, and says who is missing
-        if answer["state"] == "over":
-            seat.alarm.wait(1.0)
-            seat.alarm.ring("stopped", "the run is over")
-            seat.alarm.check()
-        return dict(answer["addresses"])
-
-    def _say(self, word: Coroutine[Any, Any, Any]) -> None:
-        """Tell the scheduler something, without waiting for it."""
-
-        async def say() -> None:
-            try:
-                await word
-            except OSError:  # the scheduler is gone, and this worker soon will be
-                self.seats.ring_all("gone", "the scheduler has gone")
-
-        asyncio.run_coroutine_threadsafe(say(), self.worker.loop.asyncio_loop)
-
-    def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
-        self._say(self.worker.scheduler.lab_end(run=run, kind=kind, why=why, rank=about))
-
-    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
-        self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers, may_wait=may_wait))
-
-    def ended(self, run: str, rank: int) -> None:
-        self._say(self.worker.scheduler.lab_ended(run=run, rank=rank, worker=self.worker.address))
-
-
-def task(ticket: Ticket) -> Outcome:
-    """What Dask runs: one rank, in the thread of its task."""
-    control = get_worker().plugins[NAME]
-    assert isinstance(control, WorkerSide)
-    return run_rank(ticket, control)
-
-
-# --- the client ------------------------------------------------------------------------------------------------------
-
-
-class ClientSide:
-    """What `launch` asks of a cluster, through any Client."""
-
-    def __init__(self, client: Client) -> None:
-        self.client: Any = client
-
-    def install(self) -> None:
-        """Put the plugins on the scheduler and on all workers, present and future; once is enough."""
-        self.client.register_plugin(SchedulerSide())
-        self.client.register_plugin(WorkerSide())
-
-    def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
-        """Workers for a run, or its place in the queue."""
-        ask = self.client.scheduler.lab_ask
-        return dict(self.client.sync(ask, run=run, client=self.client.id, world_size=world_size))
-
-    def watch(self, run: str, wake: Callable[[], object]) -> Any:
-        """A future of why the run ended before its program did; `wake` is called when it is known."""
-        watching = asyncio.run_coroutine_threadsafe(
-            self.client.scheduler.lab_watch(run=run), self.client.loop.asyncio_loop
-        )
-        watching.add_done_callback(lambda _: wake())
-        return watching
-
-    def end(self, run: str, kind: str, why: str) -> None:
-        """End a run on all ranks."""
-        self.client.sync(self.client.scheduler.lab_end, run=run, kind=kind, why=why)
-
-    def release(self, run: str, futures: list[Any]) -> None:
-        """Give the workers back, and forget the tasks."""
-        self.client.sync(self.client.scheduler.lab_release, run=run)
-        self.client.cancel(futures)
-
-    def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Any:
-        """Start a rank on its worker, there and nowhere else; `wake` is called when it has ended."""
-        future = self.client.submit(
-            task, ticket, key=f"lab-{ticket.run}-rank-{ticket.rank}", workers=[worker], allow_other_workers=False,
-            pure=False, retries=0, priority=1000,
-        )  # fmt: skip
-        future.add_done_callback(lambda _: wake())
-        return future

@@ -1,0 +1,81 @@
+"""What a launch asks of a cluster, through any Client."""
+# ruff: noqa: TID253 -- this file is imported when the first cluster is used, and by nobody else
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from distributed import Client
+from distributed.client import ClosedClientError
+
+from lab.parallel.dask_side.scheduler import SchedulerSide
+from lab.parallel.dask_side.worker import WorkerSide, task
+from lab.parallel.feed import Arrivals
+from lab.parallel.rank import Ticket
+from lab.parallel.relay import Parcel
+
+
+class ClientSide:
+    """What `launch` asks of a cluster, through any Client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client: Any = client
+
+    def install(self) -> None:
+        """Put the plugins on the scheduler and on all workers, present and future; once is enough."""
+        self.client.register_plugin(SchedulerSide())
+        self.client.register_plugin(WorkerSide())
+
+    def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
+        """Workers for a run, or its place in the queue."""
+        ask = self.client.scheduler.lab_ask
+        return dict(self.client.sync(ask, run=run, client=self.client.id, world_size=world_size))
+
+    def watch(self, run: str, wake: Callable[[], object]) -> Any:
+        """A future of why the run ended before its program did; `wake` is called when it is known."""
+        watching = asyncio.run_coroutine_threadsafe(
+            self.client.scheduler.lab_watch(run=run), self.client.loop.asyncio_loop
+        )
+        watching.add_done_callback(lambda _: wake())
+        return watching
+
+    def fetch(self, run: str, seconds: float = 5.0) -> Future[Arrivals]:
+        """A future of what ranks have posted; it waits for it, at most so long."""
+
+        async def fetch() -> Arrivals:
+            arrived = await self.client.scheduler.lab_fetch(run=run, seconds=seconds)
+            return [(rank, Parcel(*fields)) for rank, *fields in arrived]
+
+        return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
+
+    def end(self, run: str, kind: str, why: str) -> None:
+        """End a run on all ranks."""
+        self.client.sync(self.client.scheduler.lab_end, run=run, kind=kind, why=why)
+
+    def say(self, run: str, rank: int, message: bytes) -> None:
+        """Send a pickled message to a rank: one way, in order, without waiting.
+
+        Raises:
+            OSError: the client is closed.
+        """
+        try:
+            self.client._send_to_scheduler({"op": "lab_say", "run": run, "rank": rank, "message": message})
+        except ClosedClientError as error:
+            raise OSError(str(error)) from error
+
+    def release(self, run: str, futures: list[Any]) -> None:
+        """Give the workers back, and forget the tasks."""
+        self.client.sync(self.client.scheduler.lab_release, run=run)
+        self.client.cancel(futures)
+
+    def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Any:
+        """Start a rank on its worker, there and nowhere else; `wake` is called when it has ended."""
+        future = self.client.submit(
+            task, ticket, key=f"lab-{ticket.run}-rank-{ticket.rank}", workers=[worker], allow_other_workers=False,
+            pure=False, retries=0, priority=1000,
+        )  # fmt: skip
+        future.add_done_callback(lambda _: wake())
+        return future
