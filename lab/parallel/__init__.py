@@ -4,6 +4,7 @@ from lab.parallel import collectives as _collectives  # noqa: F401 -- fills COLL
 from lab.parallel.check_plan import PlanReport, check_plan
 from lab.parallel.check_schedule import ScheduleReport, Slot, check_schedule
 from lab.parallel.cluster import Cluster, launch
+from lab.parallel.data_parallel import DataParallel
 from lab.parallel.launching import Launch
 from lab.parallel.lockstep import Hop, simulate_arrays
 from lab.parallel.operations import OPERATIONS
@@ -27,6 +28,7 @@ __all__ = [
     "Action",
     "Cluster",
     "Comm",
+    "DataParallel",
     "Hop",
     "Launch",
     "Plan",

@@ -105,6 +105,10 @@ class Launch:
             raise self._error
         return self._results
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended, at most `timeout` seconds; whether it has."""
+        return self._done.wait(timeout)
+
     def say(self, message: object, rank: int = 0) -> None:
         """Put a message into a rank's `comm.mailbox`: in the order of saying, milliseconds later, without waiting.
 

@@ -26,6 +26,7 @@ from lab.parallel.plans import Plan, name_of, plan_of
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
+from lab.parallel.words import Words
 
 VALUES = 4096
 """Entries of an array that an event carries, at most."""
@@ -45,11 +46,12 @@ class Comm:
         collective: how many collectives this rank has entered.
         inside: the call that it is in, "" when it computes.
         mailbox: what whoever launched the program says to this rank (`Launch.say`).
+        words: what this rank tells whoever launched it, while its program runs.
     """
 
     def __init__(self, rank: int, world_size: int, links: Links, mailbox: Mailbox | None = None) -> None:
         self.rank, self.world_size, self.links = rank, world_size, links
-        self.mailbox = mailbox or Mailbox()
+        self.mailbox, self.words = mailbox or Mailbox(), Words()
         self.collective, self.inside = 0, ""
 
     def __repr__(self) -> str:
