@@ -34,7 +34,7 @@ def bundle(*names: str) -> str:
 
 def pictures_code() -> str:
     """The module that draws scenes and charts."""
-    return bundle("common.js", "geometry.js", "tokens.js", "scene.js", "chart.js")
+    return bundle("common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js")
 
 
 @cache

@@ -10,9 +10,9 @@ from html import escape
 from typing import Any, NamedTuple
 
 from widgets.pictures.chart import Chart
-from widgets.pictures.geometry import corner_radius, edge_shape, lanes, number
+from widgets.pictures.geometry import corner_radius, edge_shape, hatch, lanes, number
 from widgets.pictures.measure import LINE_HEIGHTS, clip, text_width
-from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.scene import SPANS, Edge, Node, Scene
 from widgets.pictures.theme import COLOURS, MARKS, ink_on, tone_colour
 from widgets.pictures.tree import Picture, text_of, tree_of
 
@@ -135,6 +135,8 @@ def _scene(scene: Scene) -> str:
 
 def drawing(scene: Scene) -> Drawing:
     """The elements of a scene, each on its own."""
+    from widgets.pictures.twin_marks import marked
+
     if not scene.nodes:
         width = 480.0 if scene.caption else 240.0  # room for the words that say why
         empty = label("nothing yet", width / 2, 44, 13, fill=INK["muted"], text_anchor="middle")
@@ -151,9 +153,11 @@ def drawing(scene: Scene) -> Drawing:
     lines = tuple(_line(edge, shape.line, shape.head) for edge, shape in shapes)
     boxes = tuple(_node(node, scene) for node in scene.nodes)
     numbers = tuple(_edge_label(edge, *shape.middle) for edge, shape in shapes if edge.label)
+    below, above = marked(scene.marks)
     shift_x, shift_y = (width - (right - left)) / 2 - left, MARGIN - top
     shift = f"translate({number(shift_x)} {number(shift_y)})"
-    return Drawing((lines, boxes, numbers), shift, width, height)
+    layers = (lines, boxes, numbers)
+    return Drawing((below, *layers, above) if scene.marks else layers, shift, width, height)
 
 
 def _edge_colour(edge: Edge) -> str:
@@ -186,6 +190,9 @@ def _edge_label(edge: Edge, x: float, y: float) -> str:
 def _outline(node: Node) -> dict[str, Any]:
     colour = {"new": "forward", "active": "forward", "done": "done", "trouble": "trouble"}.get(node.state, "line")
     width = {"active": 2.75, "trouble": 2.75, "done": 1.5}.get(node.state, 1.25)
+    if node.kind in SPANS:
+        colour = "text" if node.state == "active" else node.kind.removesuffix("_span")
+        width = 2.5 if node.state == "active" else 1
     return {
         "stroke": INK[colour],
         "stroke_width": width,
@@ -212,7 +219,7 @@ def _node(node: Node, scene: Scene) -> str:
 
     toned = node.tone is not None and node.tone == node.tone
     fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(node.kind, INK["op"])
-    look = {"fill": fill, **_outline(node)}
+    look = {"fill": "none" if node.kind in SPANS and node.state == "waiting" else fill, **_outline(node)}
     parts = [
         tag("title", words(node.aria or ", ".join(filter(None, (node.label, node.sublabel, node.gradient))))) or ""
     ]
@@ -223,16 +230,20 @@ def _node(node: Node, scene: Scene) -> str:
     parts.append(box(0, **look))
     if node.kind == "output":
         parts.append(box(-3.5, fill="none", stroke=INK["line"], stroke_width=1))
-    parts.append(
-        _texts(node, ink_on(fill) if toned else None, w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2)
-    )
-    if node.state in MARKS:
+    if node.kind == "backward_span":
+        place = f"translate({number(-w / 2)} {number(-h / 2)})"
+        parts.append(tag("path", d=hatch(w, h), fill="none", stroke=INK["backward"], opacity=0.55, transform=place))
+    room = 1e4 if node.kind in SPANS else w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2
+    parts.append(_texts(node, ink_on(fill) if toned else None, room))
+    if node.state in MARKS and node.kind not in SPANS:
         parts.append(_badge(node))
     return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})")
 
 
 def _texts(node: Node, ink: str | None, room: float) -> str:
-    looks = ((14.0, True, "text"), (12.0, False, "muted"), (12.0, True, "backward"))
+    small, strong = node.kind in SPANS, "text" if node.kind == "device" else "backward"
+    looks = ((11.0 if small else 14.0, True, "text"), (12.0, False, "muted"), (12.0, True, strong))
+    halo = {"paint_order": "stroke", "stroke": INK[node.kind], "stroke_width": 3} if small else {}
     lines = [
         (text, *look, high)
         for text, look, high in zip((node.label, node.sublabel, node.gradient), looks, LINE_HEIGHTS, strict=True)
@@ -250,6 +261,7 @@ def _texts(node: Node, ink: str | None, room: float) -> str:
                 text_anchor="middle",
                 dy="0.35em",
                 font_weight=600 if bold else None,
+                **halo,
             )
         )
         y += high
