@@ -11,18 +11,21 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from time import monotonic
+from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from lab.config import STATE, State
 from lab.errors import ArgumentError, LostRankError, MeshError, RunError
-from lab.events.bus import bus
-from lab.events.catalogue import RankLost
+from lab.events.bus import Row, bus
+from lab.events.catalogue import ClockAligned, RankLost, WorkerSeen
 from lab.events.event import ORIGIN, Origin
+from lab.parallel.clocks import align
+from lab.parallel.dask_side.names import host_identity
 from lab.parallel.feed import SETTLE, Feed
 from lab.parallel.merge import Merge
 from lab.parallel.rank import Outcome, Ticket
 from lab.parallel.relay import Watch, watch_of
+from lab.parallel.roll_call import RollCall
 from lab.parallel.verdict import error_of, outcome_of, results_of
 from lab.parallel.versions import differences, versions
 
@@ -75,6 +78,7 @@ class Launch:
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
         self._generation = 0
         self._mail = _Mail()
+        self._roll_call: Callable[[], object] = lambda: None
         self._results: list[Any] = []
         self._error: BaseException | None = None
         thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
@@ -173,6 +177,7 @@ class Launch:
         finally:
             try:
                 side.release(self.run, futures)
+                self._roll_call()
             except OSError as error:
                 log.warning("the scheduler has gone: %s", error)
 
@@ -193,7 +198,8 @@ class Launch:
                                hint="launch again when others have ended")  # fmt: skip
 
     def _attend(self, side: ClientSide, lease: dict[str, Any], futures: list[Any]) -> list[Any]:
-        self.workers, self.state, self._generation = tuple(lease["workers"]), "running", int(lease["generation"])
+        self._generation, self.workers = int(lease["generation"]), tuple(lease["workers"])
+        self.state = "running"
         found = {worker: about["versions"] for worker, about in zip(self.workers, lease["about"], strict=True)}
         if table := differences(versions(), found):
             raise MeshError("workers have other versions than this process", given=table,
@@ -207,7 +213,7 @@ class Launch:
             transport = "unix" if len({about["host"] for about in lease["about"]}) == 1 else "tcp"
         watching, secret = side.watch(self.run, self._wake.set), secrets.token_bytes(32)
         origins = [Origin(rank, ORIGIN.get().run) for rank in range(len(self.workers))]
-        with self._listening(side, origins) as (watch, outcomes):
+        with self._listening(side, origins, lease["about"]) as (watch, outcomes):
             for origin, worker in zip(origins, self.workers, strict=True):
                 ticket = Ticket(self.run, origin, watch, lease["generation"], origin.rank, len(self.workers), transport,
                                 self._timeout, self._payload, secret)  # fmt: skip
@@ -227,14 +233,23 @@ class Launch:
 
     @contextmanager
     def _listening(
-        self, side: ClientSide, origins: list[Origin]
+        self, side: ClientSide, origins: list[Origin], about: list[dict[str, Any]]
     ) -> Iterator[tuple[Watch | None, dict[int, Outcome]]]:
         """While the ranks run, put on our bus what they tell; nothing is asked of them if nobody listens."""
         watch, outcomes = watch_of(bus), dict[int, Outcome]()
         if watch is None:
             yield None, outcomes
             return
-        feed = Feed(lambda: side.fetch(self.run), Merge([0] * len(origins)), origins)
+        if WorkerSeen.__name__ in watch.kinds:
+            self._roll_call = RollCall(side.look)
+            self._roll_call()
+        trips = side.round_trips(self.workers)
+        here = host_identity()
+        clocks = [align(trip, same_host=its["host"] == here) for trip, its in zip(trips, about, strict=True)]
+        for origin, clock in zip(origins, clocks, strict=True):
+            bus.append(Row(ClockAligned, perf_counter_ns(), origin, clock))
+        merge = Merge([clock.offset_ns for clock in clocks])
+        feed = Feed(lambda: side.fetch(self.run), merge, origins, self._roll_call)
         feed.start()
         try:
             yield watch, outcomes

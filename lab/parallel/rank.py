@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from lab.config import STATE, State
 from lab.errors import LostRankError, MeshError
 from lab.events.bus import bus
-from lab.events.catalogue import RankFinished, RankStarted
+from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
 from lab.events.event import ORIGIN, Origin
 from lab.parallel.relay import Parcel, Relay, Watch, this_process
 from lab.parallel.runtime import Comm
@@ -170,12 +170,17 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
     sockets: dict[int, socket.socket] = {}
     with Listener(ticket.transport, control.host) as door:
         addresses = control.meet(ticket.run, ticket.rank, door.address, seat, MEETING)
-        keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation)
+        keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation, _refused)
         sockets = keeper.gather(door, addresses, seat.alarm, MEETING)
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
                   on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
     stack.callback(links.close)
     return Comm(ticket.rank, ticket.world_size, links, seat.mailbox)
+
+
+def _refused(reason: str) -> None:
+    if bus.listeners:
+        bus.emit(StrangerRefused(reason))
 
 
 def _call(program: Callable[..., Any], comm: Comm, args: tuple[Any, ...], seat: Seat) -> Any:

@@ -1,52 +1,19 @@
 """Clusters that are not ours, scripts, and the death of those who hold the whole: each in processes of its own."""
 
 import os
-import re
 import signal
-import subprocess
 import sys
 import textwrap
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from lab.parallel.cluster import Cluster
 from tests.parallel import programs
+from tests.parallel.processes import Program
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
-
-
-class Program:
-    """A child process in a session of its own, its output line by line; it and its children are ended at the end."""
-
-    def __init__(self, *command, **environment):
-        self.process = subprocess.Popen(
-            command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | environment,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-        )  # fmt: skip
-
-    def until(self, pattern):
-        """Read up to a line that matches."""
-        seen = []
-        for line in self.process.stdout:
-            seen.append(line)
-            if found := re.search(pattern, line):
-                return found
-        raise AssertionError(f"no {pattern!r} in:\n{''.join(seen)}")
-
-    def rest(self):
-        return self.process.stdout.read()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.stdout.close()
-        self.process.wait()
 
 
 def script(folder, text, **environment):

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from time import perf_counter_ns
 from typing import Any
 
 from distributed import Client
 from distributed.client import ClosedClientError
 
+from lab.parallel.clocks import ENOUGH, ROUNDS, RoundTrip
 from lab.parallel.dask_side.scheduler import SchedulerSide
 from lab.parallel.dask_side.worker import WorkerSide, task
 from lab.parallel.feed import Arrivals
@@ -50,6 +52,28 @@ class ClientSide:
             return [(rank, Parcel(*fields)) for rank, *fields in arrived]
 
         return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
+
+    def look(self) -> list[dict[str, Any]]:
+        """How all workers are: the fields of their WorkerSeen."""
+        return list(self.client.sync(self.client.scheduler.lab_look))
+
+    def round_trips(self, workers: Sequence[str]) -> list[list[RoundTrip]]:
+        """Some questions after the time to each worker; none for one that does not answer."""
+
+        async def ask(worker: str) -> list[RoundTrip]:
+            trips: list[RoundTrip] = []
+            until = perf_counter_ns() + int(ENOUGH * 1e9)
+            while len(trips) < ROUNDS and (asked := perf_counter_ns()) < until:
+                answered = await self.client.scheduler.lab_clock(worker=worker)
+                if answered is None:
+                    break
+                trips.append(RoundTrip(asked, answered, perf_counter_ns()))
+            return trips
+
+        async def ask_all() -> list[list[RoundTrip]]:
+            return list(await asyncio.gather(*map(ask, workers)))
+
+        return list(self.client.sync(ask_all))
 
     def end(self, run: str, kind: str, why: str) -> None:
         """End a run on all ranks."""

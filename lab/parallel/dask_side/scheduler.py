@@ -52,8 +52,10 @@ class SchedulerSide(SchedulerPlugin):
         self.has_nanny: dict[str, bool] = {}
         self.n_generations = 0
         self.tasks: set[asyncio.Task[Any]] = set()
-        for handler in (self.lab_ask, self.lab_watch, self.lab_end, self.lab_release, self.lab_meet, self.lab_ready,
-                        self.lab_late, self.lab_ended, self.lab_post, self.lab_fetch):  # fmt: skip
+        for handler in (
+            *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
+            *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
+        ):
             scheduler.handlers[handler.__name__] = handler
         scheduler.stream_handlers["lab_say"] = self.lab_say
         for address in scheduler.workers:
@@ -169,6 +171,24 @@ class SchedulerSide(SchedulerPlugin):
         parcels, known.parcels, known.n_bytes = known.parcels, [], 0
         known.posted.clear()
         return parcels
+
+    async def lab_look(self) -> list[dict[str, Any]]:
+        """How all workers are: the fields of their WorkerSeen."""
+        return [self._seen(worker, state) for worker, state in self.scheduler.workers.items()]
+
+    def _seen(self, worker: str, about: Any) -> dict[str, Any]:
+        holds, numbers = self.leases.holders.get(worker, ""), about.metrics or {}
+        paused = about.status.name == "paused"
+        return {
+            "worker": worker, "state": "paused" if paused else "leased" if holds else "idle", "holds": holds,
+            "pid": int(self.about.get(worker, {}).get("pid", 0)), "memory_bytes": int(numbers.get("memory", 0)),
+            "memory_limit_bytes": int(about.memory_limit or 0), "cpu_percent": float(numbers.get("cpu", 0.0)),
+        }  # fmt: skip
+
+    async def lab_clock(self, worker: str) -> int | None:
+        """The time at a worker."""
+        time_ns: int | None = (await self._tell((worker,), "lab_clock", {}))[worker]
+        return time_ns
 
     def lab_say(self, run: str, rank: int, message: bytes, client: str) -> None:
         """Passed on to the rank's worker, one way and in order."""

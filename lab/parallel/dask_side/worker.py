@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -38,6 +39,7 @@ class WorkerSide(WorkerPlugin):
             self.host = "127.0.0.1"
         worker.handlers["lab_ring"] = self.lab_ring
         worker.handlers["lab_where"] = self.lab_where
+        worker.handlers["lab_clock"] = self.lab_clock
         worker.stream_handlers["lab_say"] = self.seats.say
         if worker.nanny and threading.current_thread() is threading.main_thread():
             # A terminal and Jupyter send Ctrl-C to every process of the group. The ranks are stopped by the scheduler's
@@ -64,6 +66,9 @@ class WorkerSide(WorkerPlugin):
     def lab_where(self, run: str) -> dict[str, object] | None:
         seat = self.seats.at(run)
         return seat.where() if seat else None
+
+    def lab_clock(self) -> int:
+        return time.perf_counter_ns()
 
     # --- asked by ranks, in their threads
 

@@ -12,7 +12,7 @@ import secrets
 import select
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -67,6 +67,8 @@ class Doorkeeper:
     world_size: int
     secret: bytes = field(repr=False)
     generation: int
+    on_stranger: Callable[[str], object] = lambda reason: None
+    """Told why somebody was sent away."""
     strangers: int = 0
 
     def gather(
@@ -96,7 +98,7 @@ class Doorkeeper:
                     elif fd in self._standing:
                         self._listen_to(self._standing[fd])
                 for visitor in [v for v in self._standing.values() if v.peer < 0 and v.until < monotonic()]:
-                    self._send_away(visitor)
+                    self._send_away(visitor, f"proved nothing for {PATIENCE:g} s")
         except BaseException:
             for sock in self._inside.values():
                 sock.close()
@@ -136,7 +138,7 @@ class Doorkeeper:
         visitor = _Visitor(sock, monotonic() + PATIENCE, secrets.token_bytes(NONCE), ANSWER)
         strangers = [v for v in self._standing.values() if v.peer < 0]
         if len(strangers) >= MOST:
-            self._send_away(strangers[0])
+            self._send_away(strangers[0], "stood in the door with too many others")
         self._stand(visitor)
         self._say(visitor, visitor.nonce)
 
@@ -151,7 +153,7 @@ class Doorkeeper:
         except OSError:
             fits = False
         if not fits:
-            self._send_away(visitor)
+            self._send_away(visitor, "does not listen")
 
     def _listen_to(self, visitor: _Visitor) -> None:
         try:
@@ -161,7 +163,7 @@ class Doorkeeper:
         except OSError:
             words = b""
         if not words:
-            self._send_away(visitor)
+            self._send_away(visitor, "left without a proof")
             return
         visitor.got, visitor.due = visitor.got + words, visitor.due - len(words)
         if visitor.due == 0:
@@ -183,7 +185,7 @@ class Doorkeeper:
         nonces, theirs = visitor.got[: 2 * NONCE], visitor.got[2 * NONCE :]
         who = WHO.pack(self.rank, visitor.peer)
         if not hmac.compare_digest(theirs, proof(self.secret, b"s", nonces, who, self.generation)):
-            self._send_away(visitor)
+            self._send_away(visitor, "gave a wrong proof")
         self._let_in(visitor, visitor.peer)
 
     def _judge_caller(self, visitor: _Visitor) -> None:
@@ -192,7 +194,7 @@ class Doorkeeper:
         peer, wanted = WHO.unpack(who)
         known = hmac.compare_digest(proved, proof(self.secret, b"c", nonces, who, self.generation))
         if not known or wanted != self.rank or not 0 <= peer < self.rank or peer in self._inside:
-            self._send_away(visitor)
+            self._send_away(visitor, "is no rank that is expected" if known else "gave a wrong proof")
             return
         self._say(visitor, proof(self.secret, b"s", nonces, who, self.generation))
         if visitor.sock.fileno() in self._standing:
@@ -202,7 +204,7 @@ class Doorkeeper:
         self._forget(visitor)
         self._inside[peer] = visitor.sock
 
-    def _send_away(self, visitor: _Visitor) -> None:
+    def _send_away(self, visitor: _Visitor, reason: str) -> None:
         self._forget(visitor)
         visitor.sock.close()
         if visitor.peer >= 0:  # whom we called ourselves must be a member
@@ -210,6 +212,7 @@ class Doorkeeper:
                             given=f"rank {self.rank} called it",
                             hint="an older run may still hold its address; launch again")
         self.strangers += 1
+        self.on_stranger(reason)
 
     def _forget(self, visitor: _Visitor) -> None:
         self._poll.unregister(visitor.sock)
