@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lab.errors import ExerciseError
+from lab.teach.boxes import box, definitions
 from lab.teach.guard import Answer, run_guarded
 from lab.teach.plain import Plain, decode, describe, encode, first_difference
 
@@ -124,21 +125,12 @@ def feedback_html(feedback: Feedback) -> str:
         items = "".join(f"<li>{say(claim)}</li>" for claim in feedback.checked)
         more = f"<p>{say(feedback.remark)}</p>" if feedback.remark else ""
         head = f"\u2713 {name}: right in {feedback.n_cases} cases"
-        return _box("pass", head, f"Checked:<ul>{items}</ul>{more}{printed}")
-    grid = "display:grid;grid-template-columns:max-content 1fr;gap:0 1em"
-    rows = [f"<p>{say(feedback.problem)}</p>", f"<dl style='{grid}'>"]
-    rows += [f"<dt>given</dt><dd><code>{say(feedback.given)}</code></dd>"] * bool(feedback.given)
-    rows += [f"<dt>expected</dt><dd><code>{say(feedback.expected)}</code></dd>"] * bool(feedback.expected)
-    rows += ["</dl>"]
+        return box("pass", head, f"Checked:<ul>{items}</ul>{more}{printed}")
+    told = {"given": feedback.given, "expected": feedback.expected}
+    rows = [f"<p>{say(feedback.problem)}</p>", definitions(told)]
     rows += [f"<p>This is what comes out when <b>{say(feedback.mutant)}</b>.</p>"] * bool(feedback.mutant)
     rows += [f"<details><summary>One hint</summary><p>{say(feedback.hint)}</p></details>"] * bool(feedback.hint)
-    return _box("fail", f"\u2717 {name}: not yet", "".join(rows) + printed)
-
-
-def _box(kind: str, head: str, body: str) -> str:
-    colour = "var(--jp-success-color1, #2e7d32)" if kind == "pass" else "var(--jp-warn-color1, #b34700)"
-    style = f"border-left:4px solid {colour};padding:2px 12px"
-    return f"<div role='status' style='{style}'><p><b>{head}</b></p>{body}</div>"
+    return box("fail", f"\u2717 {name}: not yet", "".join(rows) + printed)
 
 
 def call_plainly(function: Function, *arguments: object) -> object:
