@@ -174,7 +174,7 @@ class Worker:
     @property
     def _settled(self) -> bool:
         """Nothing will happen without somebody's doing."""
-        return self.ended or (self._trouble is not None and self._state == "paused")
+        return self.ended or (self._trouble is not None and self.state == "paused")
 
     def _when_settled(self, tell: Callable[[], None]) -> None:
         with self._changed:

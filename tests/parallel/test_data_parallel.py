@@ -93,10 +93,8 @@ def test_a_replica_tells_its_shard_its_gradient_the_sum_and_the_update():
         assert [(e.step, e.phase) for e in events] == [
             (step, phase) for step in (1, 2) for phase in ("shard", "gradient", "reduced", "updated")
         ]
-        assert [(e.start, e.stop, e.n_global) for e in events[::4]] == [
-            [((0, 3, 10), (0, 1, 2)), ((3, 6, 10), (1, 2, 2)), ((6, 8, 10), (2, 2, 2)), ((8, 10, 10), (2, 2, 2))][rank][i]
-            for i in range(2)
-        ]
+        of_ten, of_two = [(0, 3), (3, 6), (6, 8), (8, 10)][rank], [(0, 1), (1, 2), (2, 2), (2, 2)][rank]
+        assert [(e.start, e.stop, e.n_global) for e in events[::4]] == [(*of_ten, 10), (*of_two, 2)]
         assert np.isnan(events[0].loss)
         assert np.isfinite([e.loss for e in events[1:4]]).all()
         assert np.isnan([e.loss for e in events[4:]]).all() == (rank >= 2)  # an empty shard has no loss
@@ -213,10 +211,10 @@ class Remembers(Linear):
         (Counts, None, UnsupportedError, r"remembers calls .*\ngiven: n_calls changes from call to call\nhint:  each"),
         (Noisy, None, UnsupportedError, r"remembers calls cannot be split over ranks\ngiven: rng changes"),
         (lambda: NoisyFromNowhere(64, 10), None, UnsupportedError, r"other random numbers .*\ngiven: two .*\nhint:  "),
-        (lambda: Dropout(64, 10), None, UnsupportedError, r"must not depend on the others of its batch\ngiven: .*\nhint"),
+        (lambda: Dropout(64, 10), None, UnsupportedError, r"must not depend on the others of .*\ngiven: .*\nhint"),
         (lambda: Normalises(64, 10), None, UnsupportedError, r"must not depend on the others of its batch\ngiven: "),
         (network, lambda p, y: lab.cross_entropy(p, y) * len(y), UnsupportedError,
-         r"a mean over examples to be split over ranks\ngiven: [\d.]+ for the whole batch, [\d.]+ as the mean of its 2"),
+         r"a mean over examples to be split .*\ngiven: [\d.]+ for the whole batch, [\d.]+ as the mean of its 2 shards"),
         (lambda: Linear(3, 10), None, ValueError, r"cannot take this input"),
     ],
 )  # fmt: skip

@@ -16,6 +16,7 @@ from lab.nn import mlp
 from lab.optim import SGD, Adam
 from lab.parallel import COLLECTIVES, simulate_arrays
 from lab.parallel.data_parallel import train_replica
+from lab.parallel.mailbox import Mailbox
 from lab.parallel.shards import shard_of
 from lab.parallel.steering import Order
 
@@ -65,6 +66,7 @@ def reference(module, optimizer, data, *, batch_size, n_steps, world_size, algor
 
 def tells_all(comm, payload, run, algorithm):
     """Train to the end without a launcher; what each rank holds then, and what it said of itself."""
+    comm.mailbox = Mailbox()
     comm.mailbox.put(Order(1, "go", math.inf))
     with record(kinds=[ReplicaAdvanced]) as rec:
         standing = train_replica(comm, payload, run, algorithm)
