@@ -88,7 +88,7 @@ class Pipeline:
             ArgumentError: the model cannot be cut into so many stages, or the training cannot be sent to workers.
             ScheduleError: the schedule would not work.
         """
-        n_stages = self._n_stages(training.model)
+        n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
         return ClusterJob(
@@ -96,7 +96,8 @@ class Pipeline:
             timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
 
-    def _n_stages(self, model: object) -> int:
+    def stages_of(self, model: object) -> int:
+        """How many stages this model will have."""
         if self.n_stages is not None:
             return self.n_stages
         return min(_n_workers(self.cluster), len(model)) if isinstance(model, Sequential) else 1

@@ -1,7 +1,6 @@
 """Pipelines that run: the same numbers as one process, the live activations that the checker promised, real spans."""
 
 import weakref
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,11 +11,11 @@ from lab.errors import ArgumentError
 from lab.events import ActionFinished, ActionStarted, ActivationMoved, record
 from lab.nn import Linear, Module, ReLU, Sequential, Tanh, cross_entropy, mlp
 from lab.parallel import SCHEDULES, Action, check_schedule, parse_table, run_ranks
-from lab.parallel.check_schedule import needs
 from lab.parallel.pacing import Paced, device_for
 from lab.parallel.pipeline_rank import PipelineRank
 from lab.parallel.stages import micro_batches, split
 from lab.training.evaluate import loss_of
+from tests.parallel.pipelines import assert_spans_follow, spans
 
 
 def network(n_stages=4, dtype="float32"):
@@ -180,21 +179,6 @@ def test_activations_of_any_shape_pass_and_may_differ_between_micro_batches():
 
 
 # --- what happened, by the recording -----------------------------------------------------------------------------
-
-
-def spans(rec):
-    rows = rec.columns(ActionFinished)
-    actions = [Action(*row) for row in zip(rows["kind"], rows["stage"].tolist(), rows["micro"].tolist(), strict=True)]
-    times = zip(rows["start_ns"].tolist(), rows["end_ns"].tolist(), strict=True)
-    return dict(zip(actions, times, strict=True))
-
-
-def assert_spans_follow(found, report, n_stages):
-    """In the order of the schedule, nothing at once on a rank, nothing before what it needs."""
-    for own in report.order:
-        assert all(found[before][1] <= found[after][0] for before, after in pairwise(own))
-    for action, (start, _) in found.items():
-        assert all(found[need][1] <= start for need in needs(action, n_stages))
 
 
 @pytest.mark.parametrize(("order", "peak"), [("naive", (1,) * 4), ("gpipe", (8,) * 4), ("1f1b", (4, 3, 2, 1))])
