@@ -25,7 +25,9 @@ Told = tuple[int, int, Event]
 """Time, rank, event."""
 
 
-def delayed(schedule: str, n_ranks: int, n_micro: int, seed: int, *, chunks: int = 1, message: float = 0.6) -> list[Slot]:
+def delayed(
+    schedule: str, n_ranks: int, n_micro: int, seed: int, *, chunks: int = 1, message: float = 0.6
+) -> list[Slot]:
     """The actions of a schedule with times in ms that vary, and messages that take a while."""
     rng = random.Random(seed)
     table = table_of(schedule, n_ranks, n_micro, chunks_per_rank=chunks)
@@ -74,15 +76,24 @@ def recorded_by_ranks(rows: Iterable[Told], run: str = "digits") -> Recording:
 
 
 def pipeline(
-    schedule: str = "1f1b", n_ranks: int = 4, n_micro: int = 8, *, n_steps: int = 2, batches: bool = False,
-    paced: bool = False, ends: bool = True, chunks: int = 1,
+    schedule: str = "1f1b",
+    n_ranks: int = 4,
+    n_micro: int = 8,
+    *,
+    n_steps: int = 2,
+    batches: bool = False,
+    paced: bool = False,
+    ends: bool = True,
+    chunks: int = 1,
 ) -> Recording:
     """A training of some steps; `batches`: each rank's events of a step come together, as over a network."""
     rows: list[Told] = [(0, rank, RankStarted(1, n_ranks, "", 100 + rank)) for rank in range(n_ranks)]
     begin = 1.0
     for step in range(1, n_steps + 1):
         if paced:
-            slots = list(check_schedule(schedule, n_ranks, n_micro, chunks_per_rank=chunks, forward=50, backward=100).slots)
+            slots = list(
+                check_schedule(schedule, n_ranks, n_micro, chunks_per_rank=chunks, forward=50, backward=100).slots
+            )
         else:
             slots = delayed(schedule, n_ranks, n_micro, seed=step, chunks=chunks)
         mine = told(slots, begin, paced=paced, n_stages=n_ranks * chunks)

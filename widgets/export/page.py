@@ -17,7 +17,7 @@ from pathlib import Path
 
 from lab.errors import ViewError
 from lab.files import replacing
-from widgets.live.library import bundle, plotly_gz, style
+from widgets.live.library import PICTURES, bundle, plotly_gz, style
 from widgets.pictures import theme
 from widgets.pictures.patch import Json, diff
 from widgets.pictures.tree import Picture, text_of, tree_of
@@ -63,7 +63,7 @@ def page(frames: Sequence[Frame], title: str, description: str = "") -> str:
     trees = [_tree(frame) for frame in frames]
     _check(trees)
     charts = any(picture["type"] == "chart" for picture in trees[0]["pictures"])
-    script = bundle("patch.js", "common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js", "player.js")
+    script = bundle("patch.js", *PICTURES, "player.js")
     start = f"play({theme.table()}, {json.dumps(style())});\n"
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Where the parts of a pipeline's board stand: stages in a row, below them for each rank its spans, the plan, the level.
+"""Where the parts of a pipeline's board stand: stages in a row, below them the spans, plan and level of each rank.
 
 Numbers in, coordinates out: the board knows how many stages and ranks there are and how long the time axis is.
 """

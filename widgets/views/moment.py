@@ -104,7 +104,9 @@ class History:
     def reports(self, step: int) -> tuple[ScheduleReport, ScheduleReport | None]:
         """What was measured of a complete step, and the same order on paper."""
         if step not in self._reports:
-            found = measured([Slot(d.rank, Action(d.kind, d.stage, d.micro), d.start / 1e6, d.end / 1e6) for d in self.of(step)])
+            found = measured(
+                [Slot(d.rank, Action(d.kind, d.stage, d.micro), d.start / 1e6, d.end / 1e6) for d in self.of(step)]
+            )
             try:
                 self._reports[step] = found, on_paper(found)
             except ScheduleError:  # a rank ran stages of another: no plan of ours has such an order
@@ -159,9 +161,12 @@ class History:
 
     def _going(self, every: list[Done], now: float, begin: float, n: int) -> tuple[Going, ...]:
         if n < len(self.table):
-            return tuple(Going(d.rank, d.kind, d.stage, d.micro, (d.start - begin) / 1e6) for d in every if d.start < now < d.end)
+            return tuple(
+                Going(d.rank, d.kind, d.stage, d.micro, (d.start - begin) / 1e6) for d in every if d.start < now < d.end
+            )
         return tuple(
-            Going(rank, a.kind, a.stage, a.micro, max(0.0, (a.start - begin) / 1e6)) for rank, a in self.trace.running.items()
+            Going(rank, a.kind, a.stage, a.micro, max(0.0, (a.start - begin) / 1e6))
+            for rank, a in self.trace.running.items()
         )
 
 

@@ -1,7 +1,7 @@
-"""PipelineView: micro-batches go through the stages; what each rank did when, beside what the order would ideally take.
+"""PipelineView: micro-batches go through the stages; what each rank did when, over what its order would ideally take.
 
-Above, activations move right and gradients left; below, for each rank, the measured spans over those of the plan and the
-activations that it holds. One optimiser step at a time.
+Above, activations move right and gradients left; below, for each rank, the measured spans over those of the plan and
+the activations that it holds. One optimiser step at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from widgets.views.telling_pipeline import account, caption, why_empty
 from widgets.views.trace import LISTENS, STEP, Trace
 
 MOST_STOPS = 1000
-"""A player stops at each action of so many; of a longer recording at each step's end, and at each action of one step."""
+"""A player stops at each action of so many; of a longer recording at each end of a step, and at each action of one."""
 LISTED = 200
 """So many steps are offered to choose from."""
 

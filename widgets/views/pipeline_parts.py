@@ -76,7 +76,7 @@ def _listed(held: list[int]) -> str:
 
 
 def ways_of(moment: Moment, board: Board) -> tuple[list[Edge], tuple[Token, ...]]:
-    """The ways between the stages, activations above to the right, gradients below to the left, and what moves on one."""
+    """The ways between stages, activations above to the right, gradients below to the left, and what moves on one."""
     edges, tokens, moved = [], [], moment.moved
     for left in range(moment.n_stages - 1):
         a, b = board.stage(left), board.stage(left + 1)
@@ -85,7 +85,9 @@ def ways_of(moment: Moment, board: Board) -> tuple[list[Edge], tuple[Token, ...]
         forth = moved is not None and not moved.backward and moved.src == left
         home = moved is not None and moved.backward and moved.dst == left
         name = f"{'B' if home else 'F'}{moved.micro}" if moved is not None else ""
-        edges.append(Edge(f"f{left}", f"s{left}", f"s{left + 1}", there, name if forth else "", "forward" if forth else "idle"))
+        edges.append(
+            Edge(f"f{left}", f"s{left}", f"s{left + 1}", there, name if forth else "", "forward" if forth else "idle")
+        )
         if home:  # a gradient runs back along the way that the activation came
             edges.append(Edge(f"b{left}", f"s{left}", f"s{left + 1}", back, name, "backward"))
         else:
@@ -105,7 +107,9 @@ def spans_of(moment: Moment, board: Board) -> list[Node]:
         width = max(end - x, 6.0)
         kind = "backward_span" if going.kind == "B" else "forward_span"
         aria = f"rank {going.rank}: {going.kind}{going.micro} began after {milliseconds(going.start)}"
-        made.append(Node(f"g{going.rank}", x + width / 2, row.middle, width, row.height, "", "", "", kind, "waiting", aria=aria))
+        made.append(
+            Node(f"g{going.rank}", x + width / 2, row.middle, width, row.height, "", "", "", kind, "waiting", aria=aria)
+        )
     return made
 
 
@@ -128,8 +132,8 @@ def _bar(done: Done, moment: Moment, board: Board, every: int) -> Node:
     fitting = (t for t in (done.name, str(done.micro)) if 0.8 * text_width(t, 11, bold=True) <= width)
     label = next(fitting, "") if not every else str(done.micro) if done.micro % every == 0 else ""
     way = "backward" if done.backward else "forward"
-    lasted = milliseconds(done.end - done.start)
-    aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {lasted} from {milliseconds(done.start)} on"
+    when = f"{milliseconds(done.end - done.start)} from {milliseconds(done.start)} on"
+    aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {when}"
     state = "active" if done == moment.last else "idle"
     name = f"{done.stage}{done.name}"
     return Node(name, x + width / 2, row.middle, width, row.height, label, "", "", f"{way}_span", state, aria=aria)
