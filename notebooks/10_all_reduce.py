@@ -99,7 +99,7 @@ lesson.check(my_first_plan)
 # each rank to care for. Every rank sends only to its right neighbour, one chunk at a time, and all send at once.
 
 # %%
-lesson.predict("bytes of each rank", "sent in the ring, for the same 64 bytes", answer=lambda: sent_in_ring[0], unit="B")
+lesson.predict("bytes of each rank", "sent in the ring, for the same buffer", answer=lambda: sent_in_ring[0], unit="B")
 
 # %%
 with lab.record(detail="value") as ring:
@@ -119,7 +119,7 @@ lesson.reveal("bytes of each rank")
 # n ranks, n chunks. First half, **reduce-scatter**: n - 1 steps in which chunks travel on and are added up. Then each
 # rank has one finished chunk. Second half, **all-gather**: n - 1 steps in which finished chunks travel on.
 #
-# One n-th of the buffer in each of 2 (n - 1) steps: **2 (n - 1) / n** buffers from each rank. No plan gets by with less.
+# One n-th of the buffer in each of 2 (n - 1) steps: **2 (n - 1) / n** buffers from each rank. No plan needs less.
 
 # %%
 lesson.predict("buffers", "sent by each rank of a ring of 16", answer=lambda: in_ring[-1], tolerance=0.01)

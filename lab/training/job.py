@@ -12,19 +12,35 @@ from typing import Protocol
 from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
 from lab.events import (
+    ActionFinished,
+    ActionStarted,
+    ActivationMoved,
+    ChunkMoved,
+    ClockAligned,
+    CollectiveFinished,
+    CollectiveStarted,
     Evaluated,
     HyperparameterChanged,
     ParameterMeasured,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    ReplicaAdvanced,
     RunFinished,
     RunStarted,
     RunStateChanged,
     StepFinished,
+    WorkerSeen,
     bus,
 )
 from lab.training.result import Result
 
-RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
-"""The kinds of events that a run records of itself."""
+RECORDED = (
+    RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished,
+    ClockAligned, WorkerSeen, RankStarted, RankFinished, RankLost, ReplicaAdvanced, CollectiveStarted,
+    CollectiveFinished, ChunkMoved, ActivationMoved, ActionStarted, ActionFinished,
+)  # fmt: skip
+"""The kinds of events that a run records of itself; those from `ClockAligned` on only ranks tell."""
 
 
 class Job(Protocol):
