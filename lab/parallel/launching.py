@@ -176,7 +176,7 @@ class Launch:
             return self._attend(side, lease, futures)
         finally:
             try:
-                side.release(self.run, futures)
+                bus.lose(side.release(self.run, futures))
                 self._roll_call()
             except OSError as error:
                 log.warning("the scheduler has gone: %s", error)
@@ -254,7 +254,8 @@ class Launch:
         try:
             yield watch, outcomes
         finally:
-            feed.finish({rank: outcome.n_parcels for rank, outcome in outcomes.items()})
+            expected = {rank: outcome.n_parcels for rank, outcome in outcomes.items()}
+            feed.finish(expected, patient=all(outcome.state == "finished" for outcome in outcomes.values()))
             bus.lose(sum(outcome.n_untold for outcome in outcomes.values()))
 
     def _collect(self, side: ClientSide, futures: list[Any], watching: Any) -> dict[int, Outcome]:
