@@ -12,35 +12,20 @@ from typing import Protocol
 from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
 from lab.events import (
-    ActionFinished,
-    ActionStarted,
-    ActivationMoved,
-    ChunkMoved,
-    ClockAligned,
-    CollectiveFinished,
-    CollectiveStarted,
     Evaluated,
+    Event,
     HyperparameterChanged,
     ParameterMeasured,
-    RankFinished,
-    RankLost,
-    RankStarted,
-    ReplicaAdvanced,
     RunFinished,
     RunStarted,
     RunStateChanged,
     StepFinished,
-    WorkerSeen,
     bus,
 )
 from lab.training.result import Result
 
-RECORDED = (
-    RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished,
-    ClockAligned, WorkerSeen, RankStarted, RankFinished, RankLost, ReplicaAdvanced, CollectiveStarted,
-    CollectiveFinished, ChunkMoved, ActivationMoved, ActionStarted, ActionFinished,
-)  # fmt: skip
-"""The kinds of events that a run records of itself; those from `ClockAligned` on only ranks tell."""
+RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
+"""The kinds of events that a run records of itself, wherever it is carried out."""
 
 
 class Job(Protocol):
@@ -50,10 +35,12 @@ class Job(Protocol):
         step: steps done so far.
         n_steps: steps planned, 0 when unknown.
         parameters: what the steps change; two runs never change the same tensor at the same time.
+        kinds: of events that the run's recording takes.
     """
 
     step: int
     n_steps: int
+    kinds: tuple[type[Event], ...]
 
     @property
     def parameters(self) -> Sequence[Tensor]:
@@ -82,7 +69,7 @@ class Job(Protocol):
     def hold(self) -> None:
         """From here on no step is done that `advance` did not ask for; `step` and parameters are as after the last.
 
-        Called when the run pauses, once a second while it is paused, and before single steps.
+        Called when the run pauses, once a second while it is paused, and when steps are counted that were free.
         """
 
     def set(self, name: str, value: float) -> None:
@@ -100,6 +87,8 @@ class Job(Protocol):
 
 class Here:
     """What a job need not say whose steps are done in the run's own thread."""
+
+    kinds: tuple[type[Event], ...] = RECORDED
 
     def run_ahead(self) -> None:
         """Nobody does."""

@@ -55,6 +55,14 @@ class ClientSide:
 
         return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
 
+    def hear(self, run: str, seconds: float = 5.0) -> Future[list[tuple[int, bytes]]]:
+        """A future of what ranks have told; it waits for it, at most so long."""
+
+        async def hear() -> list[tuple[int, bytes]]:
+            return [(rank, word) for rank, word in await self.client.scheduler.lab_hear(run=run, seconds=seconds)]
+
+        return asyncio.run_coroutine_threadsafe(hear(), self.client.loop.asyncio_loop)
+
     def look(self) -> list[dict[str, Any]]:
         """How all workers are: the fields of their WorkerSeen."""
         return list(self.client.sync(self.client.scheduler.lab_look))
