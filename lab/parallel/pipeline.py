@@ -7,7 +7,7 @@ training differs from that of one process by the order of additions alone.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from lab.parallel.pipeline_rank import PipelineRank
 from lab.parallel.pipeline_training import PipelineTraining
 from lab.parallel.runtime import Comm
 from lab.parallel.schedules import Schedule, Table
+from lab.parallel.separable import refuse_what_cannot_be_split
 from lab.parallel.stages import split
 from lab.parallel.steering import Steering
 from lab.training.blas import one_blas_thread
@@ -87,14 +88,18 @@ class Pipeline:
         Raises:
             ArgumentError: the model cannot be cut into so many stages, or the training cannot be sent to workers.
             ScheduleError: the schedule would not work.
+            UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
+                or normalises over the batch, a loss that is no mean.
         """
         n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
-        return ClusterJob(
+        job = ClusterJob(
             training, train, (order, self.n_micro, self.paced), cluster=self.cluster, world_size=n_stages,
             timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
+        refuse_what_cannot_be_split(unpacked(job.payload), self.n_micro, "micro-batches")
+        return job
 
     def stages_of(self, model: object) -> int:
         """How many stages this model will have."""
@@ -128,6 +133,6 @@ def _n_workers(cluster: Cluster | Client | str | None) -> int:
     if isinstance(cluster, str):
         with Cluster(client=cluster) as found:
             return _n_workers(found)
-    client = cluster.client if isinstance(cluster, Cluster) else cluster
-    workers: dict[str, int] = client.nthreads()  # type: ignore[no-untyped-call]
-    return len(workers)
+    client: Any = cluster.client if isinstance(cluster, Cluster) else cluster
+    # One that is being restarted after a crash counts, where whoever started the workers knows of it.
+    return max(len(client.nthreads()), len(getattr(client.cluster, "plan", ())))

@@ -14,6 +14,7 @@ from lab.autograd import Tensor
 from lab.checks import whole
 from lab.errors import ArgumentError, ScheduleError
 from lab.nn import Module, Sequential
+from lab.parallel.shards import shard_of
 
 
 class Stage:
@@ -119,9 +120,8 @@ def micro_batches(n_examples: int, n_micro: int) -> list[slice]:
     if n_micro < 1:
         raise ScheduleError("a batch is cut into at least one micro-batch", given=f"n_micro={n_micro}",
                             hint="n_micro=8 is usual for 4 stages")  # fmt: skip
-    size, n_larger = divmod(n_examples, n_micro)
-    ends = [m * size + min(m, n_larger) for m in range(n_micro + 1)]
-    return [slice(*pair) for pair in pairwise(ends)]
+    shards = (shard_of(m, n_micro, n_examples) for m in range(n_micro))
+    return [slice(shard.start, shard.stop) for shard in shards]
 
 
 def _refuse_shared(stages: Sequence[Stage]) -> None:

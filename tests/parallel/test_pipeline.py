@@ -5,17 +5,21 @@ import weakref
 import numpy as np
 import pytest
 
+from lab.autograd import tensor
 from lab.config import settings
-from lab.data import Batch
+from lab.data import Batch, Loader, as_dataset
 from lab.errors import ArgumentError
-from lab.events import ActionFinished, ActionStarted, ActivationMoved, record
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, Evaluated, record
 from lab.nn import Linear, Module, ReLU, Sequential, Tanh, cross_entropy, mlp
-from lab.parallel import SCHEDULES, Action, check_schedule, parse_table, run_ranks
+from lab.optim import Adam
+from lab.parallel import SCHEDULES, Action, Pipeline, check_schedule, parse_table, run_ranks
+from lab.parallel.joining import Joining
 from lab.parallel.pacing import Paced, device_for
 from lab.parallel.pipeline_rank import PipelineRank
 from lab.parallel.stages import micro_batches, split
 from lab.training.evaluate import loss_of
-from tests.parallel.pipelines import assert_spans_follow, spans
+from lab.training.trainer import Training
+from tests.parallel.pipelines import assert_spans_follow, spans, train_in_threads
 
 
 def network(n_stages=4, dtype="float32"):
@@ -253,6 +257,56 @@ def test_each_action_starts_after_what_it_needs_has_come_and_is_told_once():
             into.add(one)
     assert seen["started"] == seen["finished"]
     assert len(seen["started"]) == 2 * 3 * 4
+
+
+def test_a_whole_training_runs_in_threads_and_one_recording_holds_all_ranks():
+    def training():
+        model, data = network(), batch_of(20)
+        loader, adam = Loader(data, 8, rng=0), Adam(model.parameters(), 0.01)
+        return Training(model, loader, as_dataset(data), cross_entropy, adam, n_epochs=2, measure_every=0)
+
+    piped, alone = training(), training()
+    with record() as rec:
+        train_in_threads(Pipeline(n_stages=4, n_micro=4), piped)
+    assert (piped.step, piped.epoch) == (6, 2)
+    assert [e.step for e in rec if isinstance(e, Evaluated)] == [0, 3, 6]
+    assert peak_live(rec) == (4, 3, 2, 1)
+    alone.begin("")
+    while not alone.finished:
+        alone.advance()
+    assert piped.accuracy == alone.accuracy
+    for mine, theirs in zip(piped.parameters, alone.parameters, strict=True):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-7)
+    piped.rewind()
+    alone.rewind()
+    assert piped.step == alone.step == 6
+
+
+def test_a_state_on_several_ranks_is_put_together_in_the_layout_of_the_whole():
+    def parameters():
+        kinds = ["float64", "float32", "float32", "float64", "float32"]
+        return [tensor(np.arange(i + 1).astype(kind), requires_grad=True) for i, kind in enumerate(kinds)]
+
+    def learn(optimizer):
+        for p in optimizer.parameters:
+            p.grad = np.cos(p.numpy())
+        optimizer.step()
+        return optimizer.snapshot()
+
+    def program(comm):
+        mine = parameters()
+        whole = Adam(mine, 0.1)
+        owned = [[mine[4], mine[1]], [], [mine[2], mine[3], mine[0]]]
+        return Joining(comm, whole, owned).gather(learn(whole.part(owned[comm.rank])))
+
+    found, *others = run_ranks(program, world_size=3)
+    expected = learn(Adam(parameters(), 0.1))
+    assert others == [None, None]
+    assert found.n_steps == expected.n_steps == 1
+    assert [a.tobytes() for a in found.values] == [a.tobytes() for a in expected.values]
+    assert [{n: a.tobytes() for n, a in each.items()} for each in found.slots] == [
+        {n: a.tobytes() for n, a in each.items()} for each in expected.slots
+    ]
 
 
 # --- what goes wrong ---------------------------------------------------------------------------------------------

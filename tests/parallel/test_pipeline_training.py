@@ -11,7 +11,16 @@ import pytest
 import lab
 from lab.config import settings
 from lab.data import Batch, Loader
-from lab.errors import ArgumentError, GradientError, LostRankError, MeshError, RankError, RunError, ScheduleError
+from lab.errors import (
+    ArgumentError,
+    GradientError,
+    LostRankError,
+    MeshError,
+    RankError,
+    RunError,
+    ScheduleError,
+    UnsupportedError,
+)
 from lab.events import ActionFinished, ActivationMoved, Evaluated, ParameterMeasured, RankLost, RunStarted, StepFinished
 from lab.nn import Linear, Module, Sequential, Tanh, cross_entropy, mlp
 from lab.optim import SGD, Adam
@@ -273,6 +282,7 @@ def test_a_rank_killed_in_the_middle_of_a_step_is_named_within_2_s(cluster, tmp_
         with pytest.raises(LostRankError, match=f"rank {rank} was lost") as caught:
             run.wait(SOON)
     assert time.time() - mark.stat().st_mtime < 2.0
+    assert Pipeline(cluster).stages_of(network()) == 4  # the one that is being restarted counts
     assert caught.value.rank == rank
     assert [e.lost_rank for e in rec] == [rank]
     assert run.state == "failed"
@@ -303,6 +313,17 @@ def test_what_cannot_be_a_pipeline_is_refused_at_the_call(cluster):
         fit(Pipeline(cluster, schedule="zigzag"))
     with pytest.raises(ScheduleError, match="for another number of ranks"):
         fit(Pipeline(cluster, schedule=parse_table("F0 B0"), n_micro=1))
+
+
+def test_what_micro_batches_would_change_is_refused_at_the_call(cluster):
+    class Centred(Module):
+        def forward(self, x):
+            return x - x.mean(axis=0)
+
+    with pytest.raises(UnsupportedError, match="answers otherwise when the batch is cut into micro-batches\nhint"):
+        fit(Pipeline(cluster), five_layers(Centred()))
+    with pytest.raises(UnsupportedError, match=r"must be a mean over examples .*\ngiven: .* its 8 micro-batches\nhint"):
+        fit(Pipeline(cluster), loss=lambda x, y: ((x.sum(axis=1) - y) ** 2).sum())
 
 
 def test_more_stages_than_workers_fail_with_the_arithmetic(cluster):
