@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+import lab
 from lab.events import Bus, ChunkMoved, CollectiveFinished, CollectiveStarted, Event, Recording
 from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel import Hop, elements, plan_of
@@ -73,3 +74,20 @@ def ranks_of(n: int, size: int | None = None) -> list[Array]:
 def in_batches(events: Sequence[Told], order: Sequence[int]) -> list[Told]:
     """The same events as if each rank's came in one batch, ranks in this order."""
     return [(rank, event) for rank in order for teller, event in events if teller == rank]
+
+
+def trained(world_size: int, *, n: int = 42, batch_size: int = 10, epochs: int = 1, algorithm: str = "ring") -> Recording:
+    """A real data-parallel training on ranks that are threads: a small network on digits, 5 steps, the last of 2."""
+    from lab.events import record
+    from lab.parallel import run_ranks
+    from lab.parallel.cluster_job import packed
+    from lab.training.trainer import Training
+    from tests.parallel.trainings import OPTIMIZERS, network, some_digits, tells_all
+
+    module = network()
+    loader = lab.data.Loader(some_digits(n), batch_size, rng=0)
+    optimizer = OPTIMIZERS["sgd"](module.parameters())
+    sent = packed(Training(module, loader, None, lab.cross_entropy, optimizer, n_epochs=epochs, measure_every=0))
+    with record(detail="value") as rec:
+        run_ranks(tells_all, sent, "", algorithm, world_size=world_size)
+    return rec

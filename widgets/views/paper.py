@@ -68,17 +68,17 @@ def sentence(operation: str, algorithm: str, root: int, n: int) -> str:
 
     Example:
         >>> sentence("all_reduce", "ring", 0, 4)
-        'each rank sends 2(n − 1)/n = 1.5 buffers, in 2(n − 1) = 6 steps'
+        'each rank sends 2(n − 1)/n = 1.5 buffers; 2(n − 1) = 6 steps'
         >>> sentence("broadcast", "flat", 2, 4)
-        'rank 2 sends n − 1 = 3 buffers, the others 0, in n − 1 = 3 steps'
+        'rank 2 sends n − 1 = 3 buffers, the others 0; n − 1 = 3 steps'
     """
     costs = COSTS.get((operation, algorithm))
     if costs is None or n < 2:
         return ""
-    steps = f"in {_valued(costs.steps, n)} step{'s' * (costs.steps.of(n) != 1)}"
+    steps = f"{_valued(costs.steps, n)} step{'s' * (costs.steps.of(n) != 1)}"
     if costs.root is costs.others:
-        return f"each rank sends {_buffers(costs.root, n)}, {steps}"
-    return f"rank {root} sends {_buffers(costs.root, n)}, the others {_valued(costs.others, n)}, {steps}"
+        return f"each rank sends {_buffers(costs.root, n)}; {steps}"
+    return f"rank {root} sends {_buffers(costs.root, n)}, the others {_valued(costs.others, n)}; {steps}"
 
 
 def _valued(formula: Formula, n: int) -> str:

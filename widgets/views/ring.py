@@ -142,7 +142,7 @@ class RingView(View[Collective]):
         if plan is None or not state.began:
             return Scene(caption=self._why_empty(), title=self.title)
         held = holdings(state, plan.pieces)
-        nodes, edges = list(nodes_of(state, plan, held)), edges_of(plan, held)
+        nodes, edges = list(nodes_of(state, plan, held)), edges_of(state, plan, held)
         over = len(state.finished) == plan.about.world_size
         marks = tuple(marks_of(state, plan, held, moment(state, plan, over=over)))
         words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from widgets.layout.ring import Pair
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.views import paper
 from widgets.views.collective import Cell, Collective, Holdings, Hop
-from widgets.views.ring_plan import CELL, FOOT, PAD, ROW, TITLE, Plan
+from widgets.views.ring_plan import CELL, FOOT, PAD, TITLE, Plan
 from widgets.views.ring_words import aloud, finite, n_bytes, named, parts, parts_aloud, written
 
 TONE = -0.55
@@ -54,30 +55,25 @@ def _spoken_state(state: Collective, rank: int) -> str:
 
 
 def _cells(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator[Node]:
-    x, y = plan.place(rank)
-    cells, here = held.cells[rank], rank in state.began
-    if plan.compact:
-        n = sum(complete(cell, plan, rank, k) for k, cell in enumerate(cells))
-        came = any(cell.came for cell in cells)
-        status = "active" if came else "done" if n == len(cells) else "idle"
-        label, width = f"{n} of {len(cells)}", plan.card[0] - 2 * PAD
-        yield Node(f"r{rank}.all", x + plan.card[0] / 2, y + TITLE + CELL / 2, width, CELL, label, "complete",
-                   kind="constant", state=status, tone=TONE * n / len(cells),
-                   aria=f"rank {rank}: {label} chunks complete")  # fmt: skip
+    if rank not in state.began:
         return
-    rows = -(-len(cells) // plan.columns)
-    for k, cell in enumerate(cells):
-        column, row = divmod(k, rows)
-        left = x + PAD + column * (plan.cell + plan.tag + 8) + plan.tag
-        centre = left + plan.cell / 2, y + TITLE + row * ROW + CELL / 2
-        yield _cell(state, plan, rank, k, cell, centre) if here else Node(
-            f"r{rank}.{k}", *centre, plan.cell, CELL, "", kind="constant", state="waiting",
-            aria=f"rank {rank}, {named(plan.pieces[k])}: not here yet",
-        )  # fmt: skip
+    cells = held.cells[rank]
+    if not plan.compact:
+        for k, cell in enumerate(cells):
+            x, y = plan.cell_place(rank, k)
+            yield _cell(state, plan, rank, k, cell, (x + plan.cell / 2, y + CELL / 2))
+        return
+    x, y = plan.place(rank)
+    n = sum(complete(cell, plan, rank, k) for k, cell in enumerate(cells))
+    status = "done" if n == len(cells) else "active" if any(cell.came for cell in cells) else "idle"
+    label, width = f"{n} of {len(cells)}", plan.card[0] - 2 * PAD
+    yield Node(f"r{rank}.all", x + plan.card[0] / 2, y + TITLE + CELL / 2, width, CELL, label, "complete",
+               kind="constant", state=status, tone=TONE * n / len(cells),
+               aria=f"rank {rank}: {label} chunks complete")  # fmt: skip
 
 
 def _cell(state: Collective, plan: Plan, rank: int, k: int, cell: Cell, centre: tuple[float, float]) -> Node:
-    value, whose = written(cell.value, plan.cell - 6), parts(cell.counts)
+    value, whose = written(cell.value, plan.cell - 20), parts(cell.counts)
     if text_width(whose, 12 if value else 14, bold=not value) > plan.cell - 4:
         whose = f"{sum(map(bool, cell.counts))} of {len(cell.counts)}"
     done, bad = complete(cell, plan, rank, k), wrong(cell, plan, rank, k, ended=rank in state.finished)
@@ -92,18 +88,34 @@ def _cell(state: Collective, plan: Plan, rank: int, k: int, cell: Cell, centre: 
 # --- what moves ---
 
 
-def edges_of(plan: Plan, held: Holdings) -> list[Edge]:
-    """An arrow for each pair of ranks between which something moves at some time; lively where it does now."""
-    moving: dict[tuple[int, int], list[Hop]] = {}
-    for hop in held.hops:
+def edges_of(state: Collective, plan: Plan, held: Holdings) -> list[Edge]:
+    """An arrow where something moves now, and for each other pair of ranks where something has moved or will."""
+    moving: dict[Pair, list[Hop]] = {}
+    for hop in () if state.finished else held.hops:
         moving.setdefault((hop.event.src, hop.event.dst), []).append(hop)
-    edges = []
-    for src, dst in sorted(plan.pairs):
-        hops = moving.get((src, dst), [])
-        status = ("forward" if hops[0].event.reduces else "store") if hops else "idle"
-        label = _label(hops, plan, src, dst) if hops else ""
-        edges.append(Edge(f"{src}>{dst}", f"r{src}", f"r{dst}", plan.bends[src, dst], label, status))
-    return edges
+    return [
+        _edge(pair, plan, moving.get(pair, []))
+        for pair in sorted(plan.pairs)
+        if pair in moving or (_is_shown(pair, state, plan) and pair[::-1] not in moving)
+    ]
+
+
+def _is_shown(pair: Pair, state: Collective, plan: Plan) -> bool:
+    """Of two arrows there and back, which do not move at the same time, the one that comes next, else the last."""
+    if plan.crowded and (pair[1] - pair[0]) % len(plan.circle.centres) != 1:
+        return False
+    if frozenset(pair) in plan.exchanged or pair[::-1] not in plan.pairs:
+        return True
+    now = max((hop.step for hop in state.hops), default=-1)
+    between = sorted((hop.step, (hop.src, hop.dst)) for hop in plan.hops if {hop.src, hop.dst} == set(pair))
+    return next((way for step, way in between if step > now), between[-1][1]) == pair
+
+
+def _edge(pair: Pair, plan: Plan, hops: list[Hop]) -> Edge:
+    src, dst = pair
+    status = ("forward" if hops[0].event.reduces else "store") if hops else "idle"
+    label = _label(hops, plan, src, dst) if hops and not plan.crowded else ""
+    return Edge(f"{src}>{dst}", f"r{src}", f"r{dst}", plan.bends[pair], label, status)
 
 
 def _label(hops: list[Hop], plan: Plan, src: int, dst: int) -> str:
@@ -156,15 +168,16 @@ def _card_marks(state: Collective, plan: Plan, rank: int, sent: int) -> Iterator
         yield Mark(f"r{rank}.lost", "warning", x + width - PAD - 6, y + 16, text="lost", anchor="end")
     elif rank not in state.began:
         yield Mark(f"r{rank}.wait", "text", x + width - PAD - 6, y + 16, text="not here", anchor="end")
-    rows = -(-len(plan.pieces) // plan.columns)
+    if rank not in state.began:
+        return
     for k, piece in enumerate(plan.pieces if plan.tag else ()):
-        column, row = divmod(k, rows)
-        left = x + PAD + column * (plan.cell + plan.tag + 8)
-        yield Mark(f"r{rank}.c{k}", "text", left, y + TITLE + row * ROW + CELL / 2, plan.tag, text=_tag(piece.name))
+        left, above = plan.cell_place(rank, k)
+        name = piece.name.partition("–")[0]
+        yield Mark(f"r{rank}.c{k}", "text", left - plan.tag, above + CELL / 2, plan.tag, text=name)
     foot, across = y + height - FOOT + 6, width - 2 * PAD
     whole = plan.about.n_bytes
     yield Mark(f"r{rank}.sent", "text", x + PAD, foot, text=f"sent {n_bytes(sent)}")
-    if whole:
+    if whole and not plan.crowded:
         yield Mark(f"r{rank}.share", "text", x + width - PAD, foot, text=f"{sent / whole:.3g}×", anchor="end")
     room = across / 1.05  # so that a tick at the end has the track on both sides
     yield Mark(f"r{rank}.track", "track", x + PAD, foot + 12, across, 8)
@@ -172,10 +185,6 @@ def _card_marks(state: Collective, plan: Plan, rank: int, sent: int) -> Iterator
     expected = plan.expected(rank)
     if expected is not None:
         yield Mark(f"r{rank}.book", "now", x + PAD + room * expected / plan.most, foot + 8, 0, 16)
-
-
-def _tag(name: str) -> str:
-    return name.partition("–")[0]
 
 
 def legend_of(nodes: list[Node], edges: list[Edge], n: int) -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,9 @@ from widgets.views.collective import Collective, Counts, Piece, pieces_of
 MOST_RANKS = 64
 """More are counted, not drawn."""
 PAD, TITLE, FOOT, HEAD = 12.0, 30.0, 38.0, 52.0
-CELL, ROW = 36.0, 42.0
+NARROWEST = 520.0
+"""The heading needs so much."""
+CELL, ROW = 38.0, 44.0
 """Height of a cell, and from one to the next."""
 
 
@@ -30,9 +32,11 @@ class Plan(NamedTuple):
         circle: the cards, below the heading.
         card: width and height.
         pairs: who sends to whom, ever.
+        exchanged: pairs of ranks that send to each other in one step.
         bends: of the arrow of each pair.
         top: of the cards: the room that heading and arrows take above.
         extent: width and height of the whole.
+        hops: all of them, whenever they come.
         steps: the numbers of all steps.
         root: the rank that plays the plan's rank 0.
         most: bytes at the end of a bar.
@@ -44,13 +48,20 @@ class Plan(NamedTuple):
     circle: Circle
     card: Point
     pairs: frozenset[Pair]
+    exchanged: frozenset[frozenset[int]]
     bends: dict[Pair, tuple[Point, ...]]
     top: float
     extent: Point
+    hops: tuple[ChunkMoved, ...]
     steps: tuple[int, ...]
     root: int
     most: float
     wanted: dict[int, tuple[Counts | None, ...]]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there is no room for words between the cards."""
+        return len(self.circle.centres) > MOST_IN_ROWS
 
     @property
     def compact(self) -> bool:
@@ -60,7 +71,7 @@ class Plan(NamedTuple):
     @property
     def columns(self) -> int:
         """In how many columns the cells of a card stand."""
-        return 1 if self.compact or len(self.pieces) <= 4 else 2
+        return 1 if self.compact or len(self.pieces) <= 3 else 2
 
     @property
     def tag(self) -> float:
@@ -76,6 +87,12 @@ class Plan(NamedTuple):
         """Left top corner of a card."""
         x, y = self.circle.centres[rank]
         return x - self.card[0] / 2, self.top + y - self.card[1] / 2
+
+    def cell_place(self, rank: int, k: int) -> Point:
+        """Left top corner of a cell, without its tag."""
+        row, column = divmod(k, self.columns)
+        x, y = self.place(rank)
+        return x + PAD + column * (self.cell + self.tag + 8) + self.tag, y + TITLE + row * ROW
 
     def expected(self, rank: int) -> float | None:
         """Bytes that the text-book says a rank sends."""
@@ -94,38 +111,50 @@ def plan_of(whole: Collective) -> Plan | None:
     pieces = pieces_of(cuts | _cuts_on_paper(about.operation, about.algorithm, n, about.n_chunks), about.n_chunks)
     root = root_of(about.operation, about.algorithm, whole.hops)
     pairs = frozenset((hop.src, hop.dst) for hop in whole.hops if max(hop.src, hop.dst) < drawn)
-    hub = hub_of(pairs) if n > 2 else None
+    hub = hub_of(pairs) if 2 < n <= MOST_IN_ROWS else None
     card, gap = _sizes(n, len(pieces), hub)
     circle = ring(drawn, card, gap) if hub is None else star(drawn, hub, card, gap)
-    ways = {pair: bends(pair, circle, card, pairs) for pair in pairs}
+    exchanged = _exchanged(whole.hops)
+    ways = {pair: bends(pair, circle, card, both=frozenset(pair) in exchanged, hub=hub) for pair in pairs}
     outer = [y for way in ways.values() for _, y in way]
-    above, below = -min(0.0, *outer, 0.0), max(circle.height, *outer, 0.0)
-    top = HEAD + above + 12 * (above > 0)
-    ways = {pair: tuple((x, top + y) for x, y in way) for pair, way in ways.items()}
+    top = HEAD + max(0.0, *(12 - y for y in outer if y < 0), 0.0)
+    extent = max(circle.width, NARROWEST), top + max(circle.height, *outer, 0.0)
+    aside = (extent[0] - circle.width) / 2
+    circle = circle._replace(centres=tuple((x + aside, y) for x, y in circle.centres))
+    ways = {pair: tuple((x + aside, top + y) for x, y in way) for pair, way in ways.items()}
+    wanted = {rank: _wanted(about.operation, rank, root, n, pieces) for rank in range(n)}
+    return Plan(about, pieces, circle, card, pairs, exchanged, ways, top, extent, whole.hops, whole.steps, root,
+                _most(whole, root, n), wanted)  # fmt: skip
+
+
+def _exchanged(hops: tuple[ChunkMoved, ...]) -> frozenset[frozenset[int]]:
+    """Pairs of ranks that send to each other in the same step."""
+    ways = {(hop.step, hop.src, hop.dst) for hop in hops}
+    return frozenset(frozenset((src, dst)) for step, src, dst in ways if (step, dst, src) in ways)
+
+
+def _most(whole: Collective, root: int, n: int) -> float:
+    """The most bytes that a rank sends, in the run or by the text-book."""
     sent = np.zeros(max(n, 1), np.int64)
     for hop in whole.hops:
         sent[hop.src] += hop.n_bytes
+    about = whole.about
+    assert about is not None
     shares = [paper.share(about.operation, about.algorithm, rank, root, n) or 0.0 for rank in range(n)]
-    most = max(int(sent.max()), *(share * about.n_bytes for share in shares), 1.0)
-    wanted = {rank: _wanted(about.operation, rank, root, n, pieces) for rank in range(n)}
-    extent = max(circle.width, 440.0), top + below
-    aside = (extent[0] - circle.width) / 2
-    circle = circle._replace(centres=tuple((x + aside, y) for x, y in circle.centres))
-    ways = {pair: tuple((x + aside, y) for x, y in way) for pair, way in ways.items()}
-    return Plan(about, pieces, circle, card, pairs, ways, top, extent, whole.steps, root, most, wanted)
+    return max(int(sent.max()), *(share * about.n_bytes for share in shares), 1.0)
 
 
 def _sizes(n: int, n_pieces: int, hub: int | None) -> tuple[Point, Point]:
     """Of a card, and of the gaps between cards."""
-    if n_pieces > MOST_IN_ROWS:
-        return (112.0, TITLE + ROW + FOOT), (44.0, 34.0)
-    columns = 1 if n_pieces <= 4 else 2
+    if n > MOST_IN_ROWS or n_pieces > MOST_IN_ROWS:
+        return (112.0, TITLE + ROW + FOOT), (34.0, 34.0)
+    columns = 1 if n_pieces <= 3 else 2
     rows = -(-n_pieces // columns)
     if n_pieces == 1:
-        width = 2 * PAD + (120.0 if n <= 6 else 108.0)
+        width = 2 * PAD + (156.0 if n <= 6 else 108.0)
     else:
-        width = 2 * PAD + (116.0 if columns == 1 else 2 * 98.0 + 8)
-    gap = (16.0, 96.0) if hub is not None else (116.0 if n <= 4 else 88.0, 66.0)
+        width = 2 * PAD + (116.0 if columns == 1 else 2 * (110.0 if n <= 4 else 94.0) + 8)
+    gap = (16.0, 96.0) if hub is not None else (116.0 if n <= 4 else 64.0, 62.0)
     return (width, TITLE + rows * ROW + FOOT), gap
 
 

@@ -53,7 +53,7 @@ def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
         return f"Step {len(state.steps)}{f' of {of}' if of else ''}: {_moves(plan, held)}."
     missing = [rank for rank in range(n) if rank not in state.began]
     if missing:
-        names = ", ".join(map(str, missing[:8]))
+        names = f"{', '.join(map(str, missing[:-1]))} and {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
         waits = f"rank{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} not here yet"
         return f"{len(state.began)} of {n} ranks entered {what}; {waits}."
     if n == 1:
@@ -136,7 +136,7 @@ def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int) ->
         cell = f"each cell is a chunk: its number{'s, or their mean µ,' * many} and below it whose parts are in it"
     else:
         cell = "each cell is a chunk and says whose parts are in it; its numbers were not recorded"
-    tick = " and a tick where the text-book ends" * (plan.expected(0) is not None)
+    tick = ", with a tick where the text-book ends" * (plan.expected(0) is not None)
     lost = f" {n_dropped:,} events were lost on the way: sums may be more complete than shown." * (n_dropped > 0)
     more = f" {n - MOST_RANKS} more ranks are not drawn." * (n > MOST_RANKS)
-    return f"From the run: {cell}; the bars are bytes sent{tick}.{more}{lost}"
+    return f"From the run: {cell}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"

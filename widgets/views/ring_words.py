@@ -56,16 +56,16 @@ def _times(count: int) -> str:
     return {1: "", 2: " twice"}.get(count, f" {count} times")
 
 
-def number(value: float) -> str:
-    """With three digits.
+def number(value: float, digits: int = 3) -> str:
+    """With so many digits.
 
     Example:
-        >>> number(-0.012345), number(14.0), number(1234.5)
-        ('−0.0123', '14.0', '1234.5')
+        >>> number(-0.012345), number(14.0), number(1234.5), number(-0.012345, 2)
+        ('−0.0123', '14.0', '1234.5', '−0.012')
     """
     if not math.isfinite(value) or value == 0 or not 1e-3 <= abs(value) < 100:
         return short(value)
-    text = f"{value:.{max(1, 2 - math.floor(math.log10(abs(value))))}f}".rstrip("0")
+    text = f"{value:.{max(1, digits - 1 - math.floor(math.log10(abs(value))))}f}".rstrip("0")
     return (text + "0" if text.endswith(".") else text).replace("-", MINUS)
 
 
@@ -80,20 +80,18 @@ def written(value: Array | None, room: float, size: float = 14.0) -> str:
         return ""
     if value.size == 0:
         return "empty"
-    if value.size <= FEW:
-        for write in (short, number):
-            text = " ".join(_each(value, write))
-            if text_width(text, size, bold=True) <= room:
-                return text
-    return f"µ {number(_mean(value))}" if value.size > 1 else _each(value, number)[0]
+    texts = [" ".join(_each(value, digits)) for digits in (4, 3) if value.size <= FEW]
+    if value.size > 1:
+        texts += [f"µ {number(_mean(value), digits)}" for digits in (3, 2, 1)]
+    return next((text for text in texts if text_width(text, size, bold=True) <= room), texts[-1])
 
 
-def _each(value: Array, write: object) -> list[str]:
+def _each(value: Array, digits: int = 4) -> list[str]:
     if value.dtype.kind == "c":
         return [f"{complex(v):.3g}" for v in value.tolist()]
     if value.dtype.kind in "iub":
         return [short(int(v)) for v in value.tolist()]
-    return [number(v) if write is number else short(v) for v in value.astype(np.float64).tolist()]
+    return [number(v, digits) if digits < 4 else short(v) for v in value.astype(np.float64).tolist()]
 
 
 def _mean(value: Array) -> float:
@@ -111,7 +109,7 @@ def aloud(value: Array | None) -> str:
     if value is None:
         return "numbers not recorded"
     if value.size <= FEW:
-        return " ".join(_each(value, short)) or "no numbers"
+        return " ".join(_each(value)) or "no numbers"
     with np.errstate(all="ignore"):
         norm = float(np.linalg.norm(value.astype(complex if value.dtype.kind == "c" else np.float64)))
     return f"{value.size:,} numbers of mean {short(_mean(value))} and norm {short(norm)}"
