@@ -103,9 +103,10 @@ def caption(moment: Moment, run: str) -> str:
         plan = " Below each: the same order without delays."
     elif moment.plan is not None:
         plan = " Below each: an earlier step without delays."
+    core = "" if moment.paced else " or for a core"
     return (
-        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars); where a rank has no bar"
-        f" it waits.{plan} Grey: the activations that it holds, darkest at the peak."
+        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
+        f" it waits, for another{core}.{plan} Grey: the activations that it holds, darkest at the peak."
     )
 
 
