@@ -197,6 +197,11 @@ class CannotBeRead:
         return _unreadable, ()
 
 
+def reduces_often(comm, n_times):
+    for _ in range(n_times):
+        comm.all_reduce_(np.ones(1000) * comm.rank)
+
+
 def segfaults(comm, rank):
     comm.barrier()
     if comm.rank == rank:
