@@ -114,7 +114,7 @@ class ClusterJob:
         self._ahead, launch = False, self._launched
         if self._going:
             self._ask("hold")
-        self._listen(lambda: self._held >= 0 or bool(launch.waits_for))  # ranks begin held, if they have begun
+        self._listen(lambda: self._held >= 0 or self._queues)  # ranks begin held, if they have begun
         if not self._over and launch.wait(0):  # a launch that ended although it was held has lost a rank
             self._end()
         if self._has_news and not self._over:
@@ -149,7 +149,7 @@ class ClusterJob:
             self._ask("rewind")
 
     def result(self, run: str, state: str, elapsed_ms: float) -> Result:
-        if not self._over and self._held < 0 and self._launched.waits_for:
+        if not self._over and self._queues:
             self._over = True  # no rank has begun: nothing is to be taken over, and close() does the rest
         elif not self._over:
             self._order("stop")
@@ -173,6 +173,11 @@ class ClusterJob:
     def _launched(self) -> Launch:
         assert self._launch is not None, "the run has begun"
         return self._launch
+
+    @property
+    def _queues(self) -> bool:
+        """Whether no rank has begun, for all workers are busy."""
+        return self._launched.state == "waiting" and bool(self._launched.waits_for)
 
     def _order(self, kind: str, value: float = 0.0, name: str = "") -> None:
         self._serial += 1
