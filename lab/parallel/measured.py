@@ -1,4 +1,4 @@
-"""What a pipeline did, in the terms of the schedule checker: measured spans give the same report as a schedule on paper.
+"""What a pipeline did, in the terms of the schedule checker: measured spans give the report that a schedule gives.
 
 So the measured bubble and the one on paper are one formula, and the paper can be fed with the order and times of a run.
 """
@@ -29,7 +29,9 @@ def measured(slots: Sequence[Slot]) -> ScheduleReport:
     if not slots:
         raise ScheduleError("nothing was measured", given="no spans", hint="one step of a pipeline has at least two")
     begin = min(slot.start for slot in slots)
-    moved = sorted((s._replace(start=s.start - begin, stop=s.stop - begin) for s in slots), key=lambda s: (s.start, s.rank))
+    moved = sorted(
+        (s._replace(start=s.start - begin, stop=s.stop - begin) for s in slots), key=lambda s: (s.start, s.rank)
+    )
     n_ranks, n_micro = 1 + max(s.rank for s in moved), 1 + max(s.action.micro for s in moved)
     order = tuple(tuple(s.action for s in moved if s.rank == rank) for rank in range(n_ranks))
     n_stages = 1 + max(s.action.stage for s in moved)
@@ -68,5 +70,6 @@ def on_paper(report: ScheduleReport) -> ScheduleReport:
     lasts = {kind: [s.stop - s.start for s in report.slots if s.action.kind == kind] for kind in "FB"}
     n_stages = 1 + max(s.action.stage for s in report.slots)
     mean = {kind: sum(times) / len(times) if times else 0.0 for kind, times in lasts.items()}
-    return check_schedule(report.order, report.n_ranks, report.n_micro, chunks_per_rank=max(1, n_stages // report.n_ranks),
-                          forward=mean["F"], backward=mean["B"])  # fmt: skip
+    n_chunks = max(1, n_stages // report.n_ranks)
+    return check_schedule(report.order, report.n_ranks, report.n_micro, chunks_per_rank=n_chunks, forward=mean["F"],
+                          backward=mean["B"])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where the parts of a pipeline's board stand: stages in a row, below them for each rank its spans, the plan, the level.
+"""Where the parts of a pipeline's board stand: stages in a row, below them the spans, plan and level of each rank.
 
 Numbers in, coordinates out: the board knows how many stages and ranks there are and how long the time axis is.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from widgets.pictures.twin_chart import nice
@@ -20,6 +21,8 @@ STAGES = 78.0
 HEAD = 30.0
 """Words between stages and time axis."""
 GAP = 12.0
+FIRST = STAGES + 2 * HEAD + 22
+"""Top of the first row."""
 ROWS = 330.0
 """What the rows of all ranks may take together: then the board fits on a screen."""
 
@@ -81,27 +84,14 @@ class Board:
         width = min(150.0, pitch * 0.66)
         return Box(WIDTH / 2 + (k - (self.n_stages - 1) / 2) * pitch, STAGES / 2, width, STAGES - 8)
 
-    @property
-    def first(self) -> float:
-        """Top of the first row."""
-        return STAGES + 2 * HEAD + 22
-
-    @property
-    def pitch(self) -> float:
-        """From row to row."""
-        return max(44.0, min(82.0, ROWS / max(1, self.n_ranks)))
-
     def row(self, rank: int) -> Row:
         """The strands of a rank."""
-        top, room = self.first + rank * self.pitch, self.pitch - GAP
-        spans, plan, level = 0.4 * room, 0.18 * room, 0.24 * room
-        rest = (room - spans - plan - level) / 2
-        return Row(Strand(top, spans), Strand(top + spans + rest, plan), Strand(top + room - level, level))
+        return _row(self.n_ranks, rank)
 
     @property
     def bottom(self) -> float:
         """Below the last row."""
-        return self.first + self.n_ranks * self.pitch - GAP
+        return FIRST + self.n_ranks * _pitch(self.n_ranks) - GAP
 
     @property
     def extent(self) -> tuple[float, float]:
@@ -118,3 +108,17 @@ class Board:
         step = nice(self.end / 6)
         digits = max(0, -math.floor(math.log10(step)))
         return [(self.x(k * step), f"{k * step:.{digits}f}") for k in range(int(self.end / step + 1e-9) + 1)]
+
+
+def _pitch(n_ranks: int) -> float:
+    """From row to row."""
+    return max(44.0, min(82.0, ROWS / max(1, n_ranks)))
+
+
+@lru_cache(256)
+def _row(n_ranks: int, rank: int) -> Row:
+    room = _pitch(n_ranks) - GAP
+    top = FIRST + rank * _pitch(n_ranks)
+    spans, plan, level = 0.4 * room, 0.18 * room, 0.24 * room
+    rest = (room - spans - plan - level) / 2
+    return Row(Strand(top, spans), Strand(top + spans + rest, plan), Strand(top + room - level, level))

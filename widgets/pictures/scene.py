@@ -11,8 +11,9 @@ from typing import NamedTuple
 NODE_KINDS: tuple[str, ...] = (
     "leaf", "op", "constant", "output", "group", "rank", "device", "forward_span", "backward_span",
 )  # fmt: skip
-"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc, device: a
-large box, forward_span and backward_span: bars of a Gantt, the second hatched, both with small text that is not cut)."""
+"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc, device:
+a large box whose fill says too whether it is idle or in trouble, forward_span and backward_span: bars of a Gantt, the
+second hatched, both with small text that is not cut)."""
 
 SPANS = frozenset({"forward_span", "backward_span"})
 """Kinds of nodes that are bars on a time axis."""

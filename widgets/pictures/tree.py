@@ -93,7 +93,9 @@ def _scene(scene: Scene) -> dict[str, Json]:
     }
 
 
-def _check_unique(items: Sequence[Node] | Sequence[Edge] | Sequence[Mark], found: Mapping[str, object], what: str) -> None:
+def _check_unique(
+    items: Sequence[Node] | Sequence[Edge] | Sequence[Mark], found: Mapping[str, object], what: str
+) -> None:
     if len(found) != len(items):
         ids = [item.id for item in items]
         twice = next(name for name in ids if ids.count(name) > 1)

@@ -220,7 +220,8 @@ def _node(node: Node, scene: Scene) -> str:
         )
 
     toned = node.tone is not None and node.tone == node.tone
-    fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(node.kind, INK["op"])
+    calm = {"idle": "op", "trouble": "constant"}.get(node.state) if node.kind == "device" else None
+    fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(calm or node.kind, INK["op"])
     look = {"fill": "none" if node.kind in SPANS and node.state == "waiting" else fill, **_outline(node)}
     parts = [
         tag("title", words(node.aria or ", ".join(filter(None, (node.label, node.sublabel, node.gradient))))) or ""

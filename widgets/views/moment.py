@@ -70,10 +70,10 @@ class Moment(NamedTuple):
 
 
 class History:
-    """All that a recording knows of a pipeline, by time and by step."""
+    """All that a recording knows of a pipeline, by time and by step; `over`: nothing more will come."""
 
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
+    def __init__(self, trace: Trace, *, over: bool) -> None:
+        self.trace, self.over = trace, over
         self.table, self.moves = table_by_time(trace.actions), trace.moves.array.reshape(-1, len(Move._fields))
         self._steps: dict[int, list[Done]] = {}
         self._reports: dict[int, tuple[ScheduleReport, ScheduleReport | None]] = {}
@@ -92,7 +92,8 @@ class History:
     def complete(self, step: int) -> bool:
         """Whether every micro-batch went through every stage both ways, and nothing more is to come."""
         done = self.of(step)
-        if not done or not (step in self.trace.names or self.trace.ended or step < self.table[:, STEP].max()):
+        ended = self.over or step in self.trace.names or bool(self.trace.ended)
+        if not done or not (ended or step < self.table[:, STEP].max()):
             return False
         n_stages, n_micro = 1 + max(d.stage for d in done), 1 + max(d.micro for d in done)
         return len({(d.backward, d.stage, d.micro) for d in done}) == 2 * n_stages * n_micro
@@ -104,14 +105,16 @@ class History:
     def reports(self, step: int) -> tuple[ScheduleReport, ScheduleReport | None]:
         """What was measured of a complete step, and the same order on paper."""
         if step not in self._reports:
-            found = measured([Slot(d.rank, Action(d.kind, d.stage, d.micro), d.start / 1e6, d.end / 1e6) for d in self.of(step)])
+            found = measured(
+                [Slot(d.rank, Action(d.kind, d.stage, d.micro), d.start / 1e6, d.end / 1e6) for d in self.of(step)]
+            )
             try:
                 self._reports[step] = found, on_paper(found)
             except ScheduleError:  # a rank ran stages of another: no plan of ours has such an order
                 self._reports[step] = found, None
         return self._reports[step]
 
-    def shown(self, n: int, chosen: int | None, live: bool) -> int:
+    def shown(self, n: int, chosen: int | None) -> int:
         """The step to look at after n actions, -1 for none."""
         if chosen is not None:
             return chosen
@@ -120,7 +123,8 @@ class History:
         current = int(self.table[min(n, len(self.table)) - 1, STEP])
         latest = self.latest()
         at_end = n >= len(self.table)
-        return latest if live and at_end and latest >= 0 and self.reports(latest)[0].makespan < SLOW_MS else current
+        quick = latest >= 0 and self.reports(latest)[0].makespan < SLOW_MS
+        return latest if quick and at_end and not self.over else current
 
     def moment(self, n: int, step: int, told: bool = False) -> Moment:
         """One step after the n earliest actions of all; `told`: that it is over was said by then."""
@@ -159,9 +163,14 @@ class History:
 
     def _going(self, every: list[Done], now: float, begin: float, n: int) -> tuple[Going, ...]:
         if n < len(self.table):
-            return tuple(Going(d.rank, d.kind, d.stage, d.micro, (d.start - begin) / 1e6) for d in every if d.start < now < d.end)
+            return tuple(
+                Going(d.rank, d.kind, d.stage, d.micro, (d.start - begin) / 1e6) for d in every if d.start < now < d.end
+            )
+        known = {(d.kind, d.stage, d.micro) for d in every}  # a rank may be at the next step already
         return tuple(
-            Going(rank, a.kind, a.stage, a.micro, max(0.0, (a.start - begin) / 1e6)) for rank, a in self.trace.running.items()
+            Going(rank, a.kind, a.stage, a.micro, max(0.0, (a.start - begin) / 1e6))
+            for rank, a in self.trace.running.items()
+            if (a.kind, a.stage, a.micro) not in known
         )
 
 

@@ -1,7 +1,7 @@
-"""PipelineView: micro-batches go through the stages; what each rank did when, beside what the order would ideally take.
+"""PipelineView: micro-batches go through the stages; what each rank did when, over what its order would ideally take.
 
-Above, activations move right and gradients left; below, for each rank, the measured spans over those of the plan and the
-activations that it holds. One optimiser step at a time.
+Above, activations move right and gradients left; below, for each rank, the measured spans over those of the plan and
+the activations that it holds. One optimiser step at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from widgets.views.telling_pipeline import account, caption, why_empty
 from widgets.views.trace import LISTENS, STEP, Trace
 
 MOST_STOPS = 1000
-"""A player stops at each action of so many; of a longer recording at each step's end, and at each action of one step."""
+"""A player stops at each action of so many; of a longer recording at each end of a step, and at each action of one."""
 LISTED = 200
 """So many steps are offered to choose from."""
 
@@ -54,7 +54,7 @@ class PipelineView(View[Trace]):
     def __init__(self, source: Any, *, step: int | None = None) -> None:
         super().__init__(source)
         self.step = step
-        self._newest: tuple[int, History] | None = None
+        self._newest: tuple[tuple[int, bool], History] | None = None
         self._choice: Any = None
 
     def start(self) -> Trace:
@@ -68,21 +68,21 @@ class PipelineView(View[Trace]):
 
     def history(self) -> History:
         """All that the recording knows by now."""
+        over = not self.recording.live  # asked before: what came before the end is in the state
         n = len(self.recording)
-        if self._newest is None or self._newest[0] != n:
-            self._newest = n, History(self.state_at(n))
+        if self._newest is None or self._newest[0] != (n, over):
+            self._newest = (n, over), History(self.state_at(n), over=over)
         return self._newest[1]
 
     def moment(self, state: Trace) -> Moment | None:
         """What is shown of a state; None if there is nothing."""
         history = self.history()
-        if state.n > history.trace.n:  # a state that this recording does not know, or knows no more
-            history = History(state)
         chosen = None if self.step is None else _step_of(history, self.step)
-        shown = history.shown(state.n, chosen, self.recording.live)
+        shown = history.shown(state.n, chosen)
         if shown < 0 or not history.of(shown):
             return None
-        return history.moment(state.n, shown, shown in state.names or bool(state.ended))
+        silent = history.over and not (history.trace.names or history.trace.ended)  # no event will tell a step's end
+        return history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
 
     def picture(self, state: Trace) -> Scene:
         moment = self.moment(state)
@@ -115,15 +115,17 @@ class PipelineView(View[Trace]):
         where = where[: len(history.table)]
         step = history.table[: len(where), STEP]
         ends = np.append(step[1:] != step[:-1], True) if len(step) else np.empty(0, bool)
-        told = [events.positions(StepFinished), events.positions(RankFinished)[-1:]]
-        after = [p[(n := np.searchsorted(where, p)) > 0][ends[n[n > 0] - 1]] for p in told]
+        told = events.positions(StepFinished if history.trace.names else RankFinished)
+        n = np.searchsorted(where, told)  # actions finished by then
+        told = told[(n > 0) & ends[n - 1]] if len(ends) else told[:0]
+        told = told if history.trace.names else told[-1:]
         wanted = np.ones(len(where), dtype=bool)
         if self.step is not None:
             wanted = step == _step_of(history, self.step)
-            after = [p[wanted[np.searchsorted(where, p) - 1]] for p in after]
+            told = told[wanted[np.searchsorted(where, told) - 1]]
         elif len(where) > MOST_STOPS:
             wanted = ends | (step == history.latest())
-        return merged(where[wanted], *after) + 1
+        return merged(where[wanted], told) + 1
 
     # --- controls ---
 

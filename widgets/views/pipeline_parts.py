@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.parallel.check_schedule import Slot
-from widgets.layout.gantt import LEFT, STAGES, WIDTH, Board, Row
+from widgets.layout.gantt import FIRST, LEFT, STAGES, WIDTH, Board, Row
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
-from widgets.views.moment import Moment
+from widgets.views.moment import Going, Moment
 from widgets.views.telling_pipeline import bubble_lines, milliseconds
 from widgets.views.trace import Done
 
-THIN = 1.0
-"""Pixels; a narrower bar is still drawn so wide."""
+THIN, OPEN = 1.0, 6.0
+"""Pixels; a narrower bar, and one that is open, is still drawn so wide."""
 
 
 def board_of(moment: Moment) -> Board:
@@ -76,7 +76,7 @@ def _listed(held: list[int]) -> str:
 
 
 def ways_of(moment: Moment, board: Board) -> tuple[list[Edge], tuple[Token, ...]]:
-    """The ways between the stages, activations above to the right, gradients below to the left, and what moves on one."""
+    """The ways between stages, activations above to the right, gradients below to the left, and what moves on one."""
     edges, tokens, moved = [], [], moment.moved
     for left in range(moment.n_stages - 1):
         a, b = board.stage(left), board.stage(left + 1)
@@ -85,7 +85,9 @@ def ways_of(moment: Moment, board: Board) -> tuple[list[Edge], tuple[Token, ...]
         forth = moved is not None and not moved.backward and moved.src == left
         home = moved is not None and moved.backward and moved.dst == left
         name = f"{'B' if home else 'F'}{moved.micro}" if moved is not None else ""
-        edges.append(Edge(f"f{left}", f"s{left}", f"s{left + 1}", there, name if forth else "", "forward" if forth else "idle"))
+        edges.append(
+            Edge(f"f{left}", f"s{left}", f"s{left + 1}", there, name if forth else "", "forward" if forth else "idle")
+        )
         if home:  # a gradient runs back along the way that the activation came
             edges.append(Edge(f"b{left}", f"s{left}", f"s{left + 1}", back, name, "backward"))
         else:
@@ -99,14 +101,18 @@ def spans_of(moment: Moment, board: Board) -> list[Node]:
     """The bars of what was measured."""
     every = {backward: _labelled(backward, moment, board) for backward in (False, True)}
     made = [_bar(d, moment, board, every[d.backward]) for d in moment.done]
-    begun = [(g, max((d.end for d in moment.done), default=g.start)) for g in moment.going]
-    for going, now in begun:
-        row, x, end = board.row(going.rank).spans, board.x(going.start), board.x(max(now, going.start))
-        width = max(end - x, 6.0)
-        kind = "backward_span" if going.kind == "B" else "forward_span"
-        aria = f"rank {going.rank}: {going.kind}{going.micro} began after {milliseconds(going.start)}"
-        made.append(Node(f"g{going.rank}", x + width / 2, row.middle, width, row.height, "", "", "", kind, "waiting", aria=aria))
-    return made
+    now = max((d.end for d in moment.done), default=0.0)
+    return made + [_open_bar(going, now, board) for going in moment.going]
+
+
+def _open_bar(going: Going, now: float, board: Board) -> Node:
+    """What is under way up to now; it has the id of the bar that it becomes."""
+    row, x = board.row(going.rank).spans, board.x(going.start)
+    width = max(board.x(max(now, going.start)) - x, OPEN)
+    kind = "backward_span" if going.kind == "B" else "forward_span"
+    name = f"{going.stage}{going.kind}{going.micro}"
+    aria = f"rank {going.rank}: {going.kind}{going.micro} began after {milliseconds(going.start)}"
+    return Node(name, x + width / 2, row.middle, width, row.height, "", "", "", kind, "waiting", aria=aria)
 
 
 def _labelled(backward: bool, moment: Moment, board: Board) -> int:
@@ -125,14 +131,21 @@ def _labelled(backward: bool, moment: Moment, board: Board) -> int:
 def _bar(done: Done, moment: Moment, board: Board, every: int) -> Node:
     row, x = board.row(done.rank).spans, board.x(done.start)
     width = max(board.x(done.end) - x, THIN)
-    fitting = (t for t in (done.name, str(done.micro)) if 0.8 * text_width(t, 11, bold=True) <= width)
-    label = next(fitting, "") if not every else str(done.micro) if done.micro % every == 0 else ""
+    label = _label(done, width, every)
     way = "backward" if done.backward else "forward"
-    lasted = milliseconds(done.end - done.start)
-    aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {lasted} from {milliseconds(done.start)} on"
+    when = f"{milliseconds(done.end - done.start)} from {milliseconds(done.start)} on"
+    aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {when}"
     state = "active" if done == moment.last else "idle"
     name = f"{done.stage}{done.name}"
     return Node(name, x + width / 2, row.middle, width, row.height, label, "", "", f"{way}_span", state, aria=aria)
+
+
+def _label(done: Done, width: float, every: int) -> str:
+    """Its name or its number if there is room; a number may stick out a little over its neighbours without one."""
+    if every:
+        number = str(done.micro)
+        return number if done.micro % every == 0 and width > 0.3 * text_width(number, 11, bold=True) else ""
+    return next((t for t in (done.name, str(done.micro)) if 0.8 * text_width(t, 11, bold=True) <= width), "")
 
 
 def marks_of(moment: Moment, board: Board) -> list[Mark]:
@@ -141,7 +154,7 @@ def marks_of(moment: Moment, board: Board) -> list[Mark]:
 
 
 def _axis(board: Board) -> Iterator[Mark]:
-    top = board.first - 8
+    top = FIRST - 8
     for k, (x, text) in enumerate(board.ticks()):
         yield Mark(f"tick{k}", "grid", x, top, 0, board.bottom - top)
         yield Mark(f"time{k}", "text", x, top - 9, 0, 0, f"{text} ms" if k == 0 else text, "middle")
@@ -168,7 +181,7 @@ def _strands(moment: Moment, board: Board) -> Iterator[Mark]:
         for slot in moment.plan.slots:
             yield _planned(slot, board)
     if moment.last is not None:
-        top = board.first - 8
+        top = FIRST - 8
         yield Mark("now", "now", board.x(moment.last.end), top, 0, board.bottom - top)
 
 

@@ -39,10 +39,10 @@ def bubble_lines(moment: Moment) -> list[str]:
     p, m = moment.report.n_ranks, moment.report.n_micro
     paper = f", {share(moment.plan.bubble)} ideal for this order" if moment.plan is not None else ""
     over = "" if moment.over else f" ({len(moment.done)} of {moment.n_actions} actions are shown)"
+    formula = f"(p − 1) / (m + p − 1) = {p - 1} / {m + p - 1} = {share(moment.report.ideal_bubble)}"
     return [
         f"bubble of step {moment.number}: {share(moment.report.bubble)} measured{paper}{over}",
-        f"text book: (p − 1) / (m + p − 1) = {p - 1} / {m + p - 1} = {share(moment.report.ideal_bubble)}"
-        f" for p = {p} ranks, m = {m} micro-batches",
+        f"text book: {formula} for p = {p} ranks, m = {m} micro-batches",
     ]
 
 
@@ -51,15 +51,15 @@ def sentence(moment: Moment) -> str:
     done = moment.last
     if done is None:
         if moment.over and moment.report is not None:
-            took = milliseconds(moment.report.makespan)
-            return f"Step {moment.number} is over: {moment.n_actions} actions in {took}, bubble {share(moment.report.bubble)}."
+            took = f"{moment.n_actions} actions in {milliseconds(moment.report.makespan)}"
+            return f"Step {moment.number} is over: {took}, bubble {share(moment.report.bubble)}."
         n_all = f" of {moment.n_actions}" if moment.n_actions else ""
         return f"Step {moment.number}: {len(moment.done)}{n_all} actions are finished."
     way = "backward" if done.backward else "forward"
     sent = ""
     if moment.moved is not None:
-        what = "gradient" if done.backward else "activation"
-        sent = f"; its {what} ({n_bytes(moment.moved.n_bytes)}) goes {'left' if done.backward else 'right'} to stage {moment.moved.dst}"
+        what, side = ("gradient", "left") if done.backward else ("activation", "right")
+        sent = f"; its {what} ({n_bytes(moment.moved.n_bytes)}) goes {side} to stage {moment.moved.dst}"
     return f"Stage {done.stage} finished the {way} of micro-batch {done.micro}{sent}."
 
 
@@ -93,7 +93,7 @@ def account(moment: Moment) -> str:
     return "\n".join(lines)
 
 
-def caption(moment: Moment, run: str, n_other_ends: int = 0) -> str:
+def caption(moment: Moment, run: str) -> str:
     """The point of the picture, and that it shows a run, or one on paced devices."""
     source = f"From the run {run!r}" if run else "From a run"
     if moment.paced:
@@ -103,9 +103,10 @@ def caption(moment: Moment, run: str, n_other_ends: int = 0) -> str:
         plan = " Below each: the same order without delays."
     elif moment.plan is not None:
         plan = " Below each: an earlier step without delays."
+    core = "" if moment.paced else " or for a core"
     return (
-        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars); where a rank has no bar it"
-        f" waits.{plan} Grey: the activations that it holds, darkest at the peak."
+        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
+        f" it waits, for another{core}.{plan} Grey: the activations that it holds, darkest at the peak."
     )
 
 
@@ -124,5 +125,7 @@ def why_empty(trace: Trace, *, ended: bool, others: bool, chosen: int | None) ->
     if not ended:
         return "No action of a pipeline is finished yet: each will be a bar."
     if others:
-        return "What was recorded ran no pipeline: no stage took a micro-batch. lab.fit(..., on=Pipeline(cluster)) does."
+        return (
+            "What was recorded ran no pipeline: no stage took a micro-batch. lab.fit(..., on=Pipeline(cluster)) does."
+        )
     return "Nothing was recorded: a pipeline runs with lab.fit(..., on=Pipeline(cluster))."

@@ -179,8 +179,8 @@ class _Draft:
         old = self.counters.get(event.rank, Counter(self.base - 1))
         self.counters[event.rank] = now = old.next((event.kind, event.stage, event.micro))
         self.running.pop(event.rank, None)
-        self.actions += [now.step, event.rank, event.kind == "B", event.stage, event.micro, event.start_ns, event.end_ns,
-                         event.n_live, event.paced]  # fmt: skip
+        self.actions += [now.step, event.rank, event.kind == "B", event.stage, event.micro, event.start_ns,
+                         event.end_ns, event.n_live, event.paced]  # fmt: skip
 
     def _started(self, event: RankStarted) -> None:
         """Ranks of another launch: their steps come after all that were."""
@@ -191,7 +191,11 @@ class _Draft:
     def trace(self) -> Trace:
         """What it has become."""
         return replace(
-            self.old, actions=self.old.actions.extended(self.actions) if self.actions else self.old.actions, moves=self.old.moves.extended(self.moves) if self.moves else self.old.moves,
+            self.old, actions=_longer(self.old.actions, self.actions), moves=_longer(self.old.moves, self.moves),
             running=MappingProxyType(self.running), counters=MappingProxyType(self.counters), base=self.base,
             generation=self.generation, names=MappingProxyType(self.names), ended=self.ended,
         )  # fmt: skip
+
+
+def _longer(column: Series, more: list[float]) -> Series:
+    return column.extended(more) if more else column
