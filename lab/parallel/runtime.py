@@ -20,15 +20,8 @@ from lab.errors import ArgumentError, DTypeError, LabError, RankError
 from lab.events.bus import bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
 from lab.events.event import ORIGIN, Array, Origin
-        self.mailbox: Mailbox = mailbox or Mailbox()
-        self.home: Told = home or Mailbox()
-        self.collective = 0
-        self._call: Call | None = None
-
-    @property
-    def inside(self) -> str:
-        """The call that this rank is in, "" when it computes."""
-        return str(self._call or "")
+from lab.parallel.execute import Hop, Waves, execute, waves_of
+from lab.parallel.hearing import Told
 from lab.parallel.mailbox import Mailbox
 from lab.parallel.plans import Plan, name_of, plan_of
 from lab.parallel.transport.alarm import Alarm
@@ -59,8 +52,8 @@ class Comm:
         self, rank: int, world_size: int, links: Links, mailbox: Mailbox | None = None, home: Told | None = None
     ) -> None:
         self.rank, self.world_size, self.links = rank, world_size, links
-<<<<<<< HEAD
-        self.mailbox, self.words = mailbox or Mailbox(), Words()
+        self.mailbox: Mailbox = mailbox or Mailbox()
+        self.home: Told = home or Mailbox()
         self.collective = 0
         self._call: Call | None = None
 
@@ -68,11 +61,6 @@ class Comm:
     def inside(self) -> str:
         """The call that this rank is in, "" when it computes."""
         return str(self._call or "")
-=======
-        self.mailbox: Mailbox = mailbox or Mailbox()
-        self.home: Told = home or Mailbox()
-        self.collective, self.inside = 0, ""
->>>>>>> dp
 
     def __repr__(self) -> str:
         return f"Comm(rank={self.rank}, world_size={self.world_size})"

@@ -26,6 +26,7 @@ from tests.parallel.strangers import (
     wrong_secret,
 )
 
+
 class Meeting:
     """Ranks that meet in threads; `meshes` has what each got, an exception too."""
 
