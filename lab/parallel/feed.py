@@ -23,6 +23,8 @@ log = logging.getLogger("lab.parallel")
 
 GATHER = 0.02
 """Seconds between two questions, so that parcels of several ranks come with one answer."""
+AT_ONCE = 2048
+"""Events given to the bus before a look whether the launch still waits."""
 SETTLE = 1.0
 """Seconds without any news after which the end does not wait for more."""
 
@@ -48,25 +50,41 @@ class Feed:
         self._n_parcels = [0] * len(origins)
         self._expected: Mapping[int, int] | None = None
         self._wake, self._finishing, self._done = threading.Event(), threading.Event(), threading.Event()
-        self._given_up = False
-        self._news = monotonic()
+        self._lock, self._given_up, self._n_in_hand = threading.Lock(), False, 0
+        self._news = self._looked = monotonic()
+        self._told_ns, self._moved = 0, threading.Condition()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="lab-feed", daemon=True)
 
     def start(self) -> None:
         """Begin to fetch."""
         self._thread.start()
 
-    def finish(self, expected: Mapping[int, int]) -> None:
-        """Wait until so many parcels of each rank are delivered, or nothing has come for `SETTLE` seconds."""
-        self._expected, self._news = expected, monotonic()
+    def finish(self, expected: Mapping[int, int], *, patient: bool) -> None:
+        """Wait until so many parcels of each rank are delivered; what is here and is not delivered then is counted.
+
+        Not longer than `SETTLE` seconds without news; if not `patient`, than `SETTLE` seconds.
+        """
+        begun = self._news = monotonic()
+        self._expected = expected
         self._finishing.set()
         self._wake.set()
-        while not self._done.is_set() and (left := self._news + SETTLE - monotonic()) > 0:
+        while not self._done.is_set():
+            left = (self._news if patient else begun) + SETTLE - monotonic()
+            if left <= 0:
+                break
             self._done.wait(left)
-        self._given_up = True
+        with self._lock:
+            self._given_up = True
+            self._bus.lose(self._n_in_hand)
         self._wake.set()
         if self._done.is_set():
             self._thread.join()
+
+    def catch_up(self, timeout: float) -> bool:
+        """Wait until all that happened on the ranks before this call is delivered, at most so long; whether it is."""
+        now_ns = perf_counter_ns()
+        with self._moved:
+            return self._moved.wait_for(lambda: self._told_ns > now_ns or self._done.is_set(), timeout)
 
     # --- its own thread ------------------------------------------------------------------------------------------
 
@@ -80,10 +98,11 @@ class Feed:
         finally:
             self._deliver(self._merge.rest())
             self._done.set()
+            with self._moved:
+                self._moved.notify_all()
 
     def _run(self) -> None:
         asked: Future[Arrivals] | None = None
-        looked = monotonic()
         while not self._complete():
             if asked is None:
                 asked = self._fetch()
@@ -94,31 +113,39 @@ class Feed:
                 self._take(asked.result())
                 asked = None
             self._deliver(self._merge.ready(perf_counter_ns()))
-            if monotonic() - looked > 1.0 and not self._finishing.is_set():
-                looked = monotonic()
+            with self._moved:
+                self._told_ns = self._merge.told_ns
+                self._moved.notify_all()
+            if monotonic() - self._looked > 1.0 and not self._finishing.is_set():
+                self._looked = monotonic()
                 self._every()
             self._finishing.wait(GATHER)
 
     def _complete(self) -> bool:
-        if self._given_up:
-            return True
         expected = self._expected
-        return expected is not None and all(self._n_parcels[rank] >= n for rank, n in expected.items())
+        told_all = expected is not None and all(self._n_parcels[rank] >= n for rank, n in expected.items())
+        return told_all or self._given_up
 
     def _take(self, arrivals: Arrivals) -> None:
+        with self._lock:
+            self._n_in_hand += sum(parcel.n_rows for _, parcel in arrivals)
         for rank, parcel in arrivals:
+            if self._given_up:
+                return
             self._n_parcels[rank] += 1
             self._merge.take(rank, parcel.until_ns, unpack(parcel.body, self._origins[rank]))
-            if parcel.n_lost:
-                self._bus.lose(parcel.n_lost)
-        if arrivals:
+            self._bus.lose(parcel.n_lost)
             self._news = monotonic()
 
     def _deliver(self, rows: list[Row]) -> None:
-        if self._given_up:
-            self._bus.lose(len(rows))
-        elif rows and self._bus.listeners:
-            for row in rows:
-                self._bus.append(row)
-            self._bus.relieve()
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            with self._lock:
+                if self._given_up:
+                    return
+                self._n_in_hand -= len(some)
+            if self._bus.listeners:
+                for row in some:
+                    self._bus.append(row)
+                self._bus.relieve()
             self._news = monotonic()

@@ -174,7 +174,7 @@ export function surroundings(root, ...tools) {
 function legendMark(mark) {
   const half = look.marks[mark] ? 9 : 15;
   const box = svg("svg", { class: "lab-mark", viewBox: `${-half} -9 ${2 * half} 18`, width: 2 * half, height: 18, "aria-hidden": "true" });
-  if (["forward", "backward", "none"].includes(mark)) {
+  if (["forward", "backward", "store", "none"].includes(mark)) {
     const head = mark === "backward" ? "M-13 0L-5 -4V4Z" : "M13 0L5 -4V4Z";
     const line = svg("path", { class: "lab-line", d: mark === "backward" ? "M13 0H-6" : "M-13 0H6" });
     box.append(svg("g", { class: "lab-edge", "data-state": mark }, line, svg("path", { class: "lab-head", d: head })));

@@ -8,7 +8,7 @@ import { Tokens } from "./tokens.js";
 const GLIDE = 350;
 const MARGIN = 28;
 const READABLE = 0.9; // below this the smallest text has less than 11 px: then only a part is shown, the one that matters now
-const LIVELY = new Set(["new", "active", "forward", "backward"]);
+const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
 const SMALL = { label: "600 11px" }; // on the bars of a Gantt
 const LINE = { label: 18, sublabel: 16, gradient: 16 };

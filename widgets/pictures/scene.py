@@ -21,8 +21,9 @@ SPANS = frozenset({"forward_span", "backward_span"})
 NODE_STATES: tuple[str, ...] = ("idle", "new", "active", "done", "waiting", "trouble")
 """What happens to it now: decides outline and mark, never by colour alone."""
 
-EDGE_STATES: tuple[str, ...] = ("idle", "forward", "backward", "done", "none")
-"""What runs along an edge now; "none": no gradient was wanted there (drawn dotted)."""
+EDGE_STATES: tuple[str, ...] = ("idle", "forward", "backward", "store", "done", "none")
+"""What runs along an edge now; "store": like "forward", but it takes the place of what is there (drawn dashed); "none":
+no gradient was wanted there (drawn dotted)."""
 
 
 class Node(NamedTuple):
@@ -95,6 +96,8 @@ class Token(NamedTuple):
     duration: float = 400.0
     backward: bool = False
     label: str = ""
+    square: bool = False
+    """Along an edge on which something is stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ KIND_WORDS: Final[Mapping[str, str]] = {
     "device": "device", "forward_span": "forward", "backward_span": "backward",
     "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "trouble": "trouble",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
+    "store": "stored",
 }  # fmt: skip
 """What a mark means when a legend gives no words of its own."""
 

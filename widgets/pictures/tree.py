@@ -86,6 +86,7 @@ def _scene(scene: Scene) -> dict[str, Json]:
                 "duration": t.duration,
                 "backward": t.backward,
                 "label": text_of(t.label),
+                **({"square": True} if t.square else {}),
             }
             for t in scene.tokens
         ],

@@ -19,6 +19,7 @@ from widgets.pictures.tree import Picture, text_of, tree_of
 INK: Mapping[str, str] = COLOURS["light"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
+LIVELY_EDGES = ("forward", "backward", "store")
 READABLE = 2400.0
 """Pixels; a wider drawing is not shrunk to the page, which scrolls instead: its texts would be too small to read."""
 
@@ -161,12 +162,13 @@ def drawing(scene: Scene) -> Drawing:
 
 
 def _edge_colour(edge: Edge) -> str:
-    return INK[edge.state if edge.state in ("forward", "backward", "done") else "line"]
+    own = {"forward": "forward", "backward": "backward", "store": "backward", "done": "done"}
+    return INK[own.get(edge.state, "line")]
 
 
 def _line(edge: Edge, line: str, head: str) -> str:
-    colour, lively = _edge_colour(edge), edge.state in ("forward", "backward")
-    dash = {"backward": "8 5", "none": "0.5 5"}.get(edge.state)
+    colour, lively = _edge_colour(edge), edge.state in LIVELY_EDGES
+    dash = {"backward": "8 5", "store": "4 4", "none": "0.5 5"}.get(edge.state)
     path = tag(
         "path",
         d=line,
@@ -174,7 +176,7 @@ def _line(edge: Edge, line: str, head: str) -> str:
         stroke=colour,
         stroke_width=edge.width + 0.75 * lively,
         stroke_dasharray=dash,
-        stroke_linecap="butt" if edge.state == "backward" else "round",
+        stroke_linecap="butt" if edge.state in ("backward", "store") else "round",
     )
     return path + ("" if edge.state == "none" else tag("path", d=head, fill=colour))
 
@@ -182,7 +184,7 @@ def _line(edge: Edge, line: str, head: str) -> str:
 def _edge_label(edge: Edge, x: float, y: float) -> str:
     text = clip(edge.label, 180, 12)
     across = text_width(text, 12) + 10
-    colour = _edge_colour(edge) if edge.state in ("forward", "backward") else INK["muted"]
+    colour = _edge_colour(edge) if edge.state in LIVELY_EDGES else INK["muted"]
     ground = tag("rect", x=x - across / 2, y=y - 9, width=across, height=18, rx=6, fill=INK["surface"])
     return ground + label(text, x, y, 12, fill=colour, text_anchor="middle", dy="0.35em", font_weight=500)
 

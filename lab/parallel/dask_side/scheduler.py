@@ -14,6 +14,7 @@ from distributed import Scheduler, SchedulerPlugin
 
 from lab.parallel.dask_side.names import NAME
 from lab.parallel.lease import Leases
+from lab.parallel.relay import Parcel
 
 GRACE = 2.0
 """Seconds that a rank has to end after its run has; then its worker is restarted."""
@@ -35,6 +36,9 @@ class _Run:
     """Events of ranks on their way home: rank and fields of a Parcel, unread."""
     n_bytes: int = 0
     posted: asyncio.Event = field(default_factory=asyncio.Event)
+    words: list[tuple[int, bytes]] = field(default_factory=list)
+    """What ranks have told and the client has not yet heard, by rank, pickled."""
+    told: asyncio.Event = field(default_factory=asyncio.Event)
     met: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -55,9 +59,10 @@ class SchedulerSide(SchedulerPlugin):
         for handler in (
             *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
             *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
+            self.lab_hear,
         ):
             scheduler.handlers[handler.__name__] = handler
-        scheduler.stream_handlers["lab_say"] = self.lab_say
+        scheduler.stream_handlers |= {"lab_say": self.lab_say, "lab_tell": self.lab_tell}
         for address in scheduler.workers:
             self.add_worker(scheduler, address)
 
@@ -144,6 +149,12 @@ class SchedulerSide(SchedulerPlugin):
         known.posted.set()
         return True
 
+    def lab_tell(self, run: str, rank: int, word: bytes, worker: str) -> None:
+        """Keep a word for the client; all of them, for they are few."""
+        if known := self.runs.get(run):
+            known.words.append((rank, word))
+            known.told.set()
+
     # --- asked by clients
 
     async def lab_ask(self, run: str, client: str, world_size: int | None) -> dict[str, Any]:
@@ -172,6 +183,16 @@ class SchedulerSide(SchedulerPlugin):
         known.posted.clear()
         return parcels
 
+    async def lab_hear(self, run: str, seconds: float) -> list[tuple[int, bytes]]:
+        """What ranks have told; waits for it, at most so long."""
+        if (known := self.runs.get(run)) is None:
+            return []
+        with suppress(TimeoutError):
+            await asyncio.wait_for(known.told.wait(), seconds)
+        words, known.words = known.words, []
+        known.told.clear()
+        return words
+
     async def lab_look(self) -> list[dict[str, Any]]:
         """How all workers are: the fields of their WorkerSeen."""
         return [self._seen(worker, state) for worker, state in self.scheduler.workers.items()]
@@ -185,10 +206,9 @@ class SchedulerSide(SchedulerPlugin):
             "memory_limit_bytes": int(about.memory_limit or 0), "cpu_percent": float(numbers.get("cpu", 0.0)),
         }  # fmt: skip
 
-    async def lab_clock(self, worker: str) -> int | None:
-        """The time at a worker."""
-        time_ns: int | None = (await self._tell((worker,), "lab_clock", {}))[worker]
-        return time_ns
+    async def lab_clock(self, worker: str) -> Any:
+        """A worker's Reading of its clocks; None without an answer."""
+        return (await self._tell((worker,), "lab_clock", {}))[worker]
 
     def lab_say(self, run: str, rank: int, message: bytes, client: str) -> None:
         """Passed on to the rank's worker, one way and in order."""
@@ -198,12 +218,15 @@ class SchedulerSide(SchedulerPlugin):
         if stream is not None and not stream.closed():
             stream.send({"op": "lab_say", "run": run, "message": message})
 
-    async def lab_release(self, run: str) -> None:
+    async def lab_release(self, run: str) -> int:
+        """Forget a run; how many events were posted and not fetched."""
         self.leases.forget(run)
+        n_events = 0
         if known := self.runs.pop(run, None):
             known.over.set()
             known.met.set()
             known.posted.set()
+            n_events = sum(parcel.n_rows + parcel.n_lost for parcel in (Parcel(*p[1:]) for p in known.parcels))
             cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
             still = await self._tell(known.members, "lab_ring", _ring(run, cause))
             for worker in known.members:
@@ -211,6 +234,7 @@ class SchedulerSide(SchedulerPlugin):
                     self.leases.free(run, worker)
             if any(holder == run for holder in self.leases.holders.values()):
                 self._later(self._restart_who_stays(run))
+        return n_events
 
     # --- what follows
 
