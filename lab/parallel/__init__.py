@@ -4,9 +4,12 @@ from lab.parallel import collectives as _collectives  # noqa: F401 -- fills COLL
 from lab.parallel.check_plan import PlanReport, check_plan
 from lab.parallel.check_schedule import ScheduleReport, Slot, check_schedule
 from lab.parallel.cluster import Cluster, launch
+from lab.parallel.data_parallel import DataParallel
 from lab.parallel.launching import Launch
 from lab.parallel.lockstep import Hop, simulate_arrays
 from lab.parallel.operations import OPERATIONS
+from lab.parallel.pacing import Paced
+from lab.parallel.pipeline import Pipeline
 from lab.parallel.plans import COLLECTIVES, Plan, Recv, Send, Step, block, collective, compile_plan, elements, plan_of
 from lab.parallel.runtime import Comm, run_local, run_ranks
 from lab.parallel.schedules import (
@@ -19,6 +22,7 @@ from lab.parallel.schedules import (
     schedule,
     table_of,
 )
+from lab.parallel.stages import Stage, split
 
 __all__ = [
     "COLLECTIVES",
@@ -27,8 +31,11 @@ __all__ = [
     "Action",
     "Cluster",
     "Comm",
+    "DataParallel",
     "Hop",
     "Launch",
+    "Paced",
+    "Pipeline",
     "Plan",
     "PlanReport",
     "Recv",
@@ -36,6 +43,7 @@ __all__ = [
     "ScheduleReport",
     "Send",
     "Slot",
+    "Stage",
     "Step",
     "Table",
     "block",
@@ -52,5 +60,6 @@ __all__ = [
     "run_ranks",
     "schedule",
     "simulate_arrays",
+    "split",
     "table_of",
 ]

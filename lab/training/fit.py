@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,20 @@ from lab.data import Dataset, Loader, as_dataset
 from lab.nn import Module
 from lab.optim import Adam, Optimizer
 from lab.training.evaluate import Loss
+from lab.training.job import Job
 from lab.training.refusals import refuse_what_cannot_be_trained
 from lab.training.registry import refuse_trained
 from lab.training.run import Run
 from lab.training.trainer import Training
 
 Data = Dataset | Sequence[npt.ArrayLike]
+
+
+class Strategy(Protocol):
+    """Where and how a training is carried out, when not in this process's own thread."""
+
+    def job(self, training: Training) -> Job:
+        """The job that carries it out; refuses at once what cannot be. `training` stays here, and stands for it."""
 
 
 def fit(
@@ -34,6 +43,7 @@ def fit(
     name: str = "",
     measure_every: int = 10,
     paused: bool = False,
+    on: Strategy | None = None,
 ) -> Run:
     """Train `model` in a thread of its own; returns at once with the Run to watch, pause, change and await.
 
@@ -50,6 +60,8 @@ def fit(
         name: of the run; made unique.
         measure_every: steps from one measurement of all parameters and gradients to the next, 0 for none.
         paused: hold before the first step.
+        on: where else to train: `DataParallel(cluster)` or `Pipeline(cluster)` from lab.parallel. The model has the
+            trained parameters whenever the run is paused, and at its end; meanwhile it stays as it was.
 
     Raises:
         ArgumentError: a count out of range, a model without parameters, an optimiser of another model, or an argument
@@ -74,5 +86,5 @@ def fit(
     loader = Loader(train, batch_size, rng=rng)
     refuse_trained(optimizer.parameters if optimizer else model.parameters())
     optimizer = optimizer or Adam(model.parameters())
-    job = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
-    return Run(job, name=name, paused=paused)
+    training = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
+    return Run(on.job(training) if on else training, name=name, paused=paused)

@@ -1,6 +1,7 @@
 """What a run carries out: steps, one at a time, and what may be changed between two of them.
 
-The run knows of threads and buttons, the job of models and data; this protocol is all that they know of each other.
+The run knows of threads and buttons, the job of models and data; this protocol is all that they know of each other. The
+steps may be done in this thread, or by others (`fit(..., on=...)`), who then run ahead of who asks for them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
 from lab.events import (
     Evaluated,
+    Event,
     HyperparameterChanged,
     ParameterMeasured,
     RunFinished,
@@ -23,7 +25,7 @@ from lab.events import (
 from lab.training.result import Result
 
 RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
-"""The kinds of events that a run records of itself."""
+"""The kinds of events that a run records of itself, wherever it is carried out."""
 
 
 class Job(Protocol):
@@ -33,10 +35,12 @@ class Job(Protocol):
         step: steps done so far.
         n_steps: steps planned, 0 when unknown.
         parameters: what the steps change; two runs never change the same tensor at the same time.
+        kinds: of events that the run's recording takes.
     """
 
     step: int
     n_steps: int
+    kinds: tuple[type[Event], ...]
 
     @property
     def parameters(self) -> Sequence[Tensor]:
@@ -59,17 +63,44 @@ class Job(Protocol):
     def advance(self) -> RunError | None:
         """Carry out one step. An error returned, not raised, pauses the run: the step was not done."""
 
+    def run_ahead(self) -> None:
+        """From here on steps may be done before `advance` asks for them, until `hold`."""
+
+    def hold(self) -> None:
+        """From here on no step is done that `advance` did not ask for; `step` and parameters are as after the last.
+
+        Called when the run pauses, once a second while it is paused, and when steps are counted that were free.
+        """
+
     def set(self, name: str, value: float) -> None:
         """Set a hyperparameter."""
 
     def rewind(self) -> None:
-        """Go back to the last state known to be sound."""
+        """Go back to the last state known to be sound; also when the run has ended, then in another thread."""
 
     def result(self, run: str, state: str, elapsed_ms: float) -> Result:
         """What the run leaves behind; called once, after the last step."""
 
+    def close(self) -> None:
+        """Give back what it holds; called once, however the run ended."""
 
-class Countdown:
+
+class Here:
+    """What a job need not say whose steps are done in the run's own thread."""
+
+    kinds: tuple[type[Event], ...] = RECORDED
+
+    def run_ahead(self) -> None:
+        """Nobody does."""
+
+    def hold(self) -> None:
+        """Nothing moves between two calls."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Countdown(Here):
     """The smallest job: counts down to 0. For trying out controls, and for their tests.
 
     Args:

@@ -272,7 +272,7 @@ class Run(Worker):
         if self._failure:
             error, traceback = self._failure
             raise error.with_traceback(traceback)  # or each wait would lengthen the traceback
-        if self._trouble and not self.ended:
+        if self._trouble and self.state == "paused":
             raise self._trouble.with_traceback(None)
         if self._result is None:
             raise self._unfinished()

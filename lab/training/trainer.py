@@ -6,11 +6,12 @@ All that happens is said in events; a loss or a gradient that is no number stops
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lab.autograd import Tensor
 from lab.data import Batch, Dataset, Loader
@@ -21,7 +22,9 @@ from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
+from lab.training.job import Here
 from lab.training.measure import measured
+from lab.training.replica import Alone, Replica
 from lab.training.result import Result
 
 EXPLODED = 3.0
@@ -36,8 +39,23 @@ class Sound(NamedTuple):
     optimizer: Snapshot
 
 
-class Training:
-    """The job behind `fit`; its arguments are explained there."""
+class Standing(NamedTuple):
+    """Where a training stands between two steps: all that another copy of it needs to stand there too."""
+
+    step: int
+    first_loss: float
+    last_loss: float
+    accuracy: float
+    optimizer: Snapshot
+    sound: Sound
+
+
+class Training(Here):
+    """The job behind `fit`; its arguments are explained there.
+
+    Attributes:
+        replica: this copy's place among those that train together.
+    """
 
     def __init__(
         self,
@@ -49,7 +67,9 @@ class Training:
         *,
         n_epochs: int,
         measure_every: int,
+        replica: Replica | None = None,
     ) -> None:
+        self.replica = replica or Alone()
         self.model, self.loader, self.validation, self.loss, self.optimizer = model, loader, validation, loss, optimizer
         self.n_epochs, self.measure_every = n_epochs, measure_every
         self.step, self.n_steps = 0, n_epochs * len(loader)
@@ -80,7 +100,7 @@ class Training:
         self.optimizer.check(name, value)
 
     def begin(self, run: str) -> None:
-        if bus.listeners:
+        if self._tells:
             n_parameters = sum(p.size for p in self.optimizer.parameters)
             model, optimizer = " ".join(repr(self.model).split()), repr(self.optimizer)
             bus.emit(RunStarted(run, self.n_steps, self.n_epochs, n_parameters, model, optimizer))
@@ -91,32 +111,48 @@ class Training:
     def advance(self) -> RunError | None:
         start = perf_counter()
         batch = self._batch = self._batch or self._next_batch()
-        epoch, step = self.epoch, self.step + 1
-        _, loss = loss_of(self.model, self.loss, batch)
-        if not loss.requires_grad:
-            raise _lost()
-        value = loss.item()
-        if not math.isfinite(value):
-            return self._trouble(f"the loss became {value} at step {step}", batch)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.gather()
-        if not all(np.isfinite(group.gradients).all() for group in self.optimizer.groups):
-            return self._trouble(f"a gradient became nan or inf at step {step}", batch)
+        epoch, step, groups = self.epoch, self.step + 1, self.optimizer.groups
+        mine = self.replica.take(step, batch)
+        own = self._differentiate(mine)
+        loss, culprit = self.replica.agree(own)
+        if culprit >= 0:
+            return self._trouble(f"the loss became {own}", culprit, mine)  # only the culprit's words are heard
+        self.replica.reduce(groups)
+        if not _finite(group.gradients for group in groups):
+            own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
+            culprit = self.replica.culprit(not _finite(found for found in own_gradients if found is not None))
+            return self._trouble("a gradient became nan or inf", culprit, mine)
         pause = perf_counter()
         self._measure(step)
         start += perf_counter() - pause
         self.optimizer.apply()
-        self.step, self.last_loss, self._batch = step, value, None
-        if bus.listeners:
-            bus.emit(StepFinished(step, epoch, value, len(batch.inputs), 1000 * (perf_counter() - start)))
+        self.replica.updated(groups)
+        self.step, self.last_loss, self._batch = step, loss, None
+        if self._tells:
+            bus.emit(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (perf_counter() - start)))
         if step % len(self.loader) == 0:
             self._look_back()
         return None
 
+    def _differentiate(self, mine: Batch) -> float:
+        """Forward and backward for these examples: the loss; the gradient, if that is finite, is in the groups."""
+        if not len(mine.inputs):
+            for group in self.optimizer.groups:
+                group.gradients[...] = 0
+            return math.nan
+        _, loss = loss_of(self.model, self.loss, mine)
+        if not loss.requires_grad:
+            raise unlearnable()
+        value: float = loss.item()
+        if math.isfinite(value):
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.gather()
+        return value
+
     def set(self, name: str, value: float) -> None:
         self.optimizer.set(name, value)
-        if bus.listeners:
+        if self._tells:
             bus.emit(HyperparameterChanged(self.step, name, value))
 
     def rewind(self) -> None:
@@ -124,6 +160,17 @@ class Training:
         self.optimizer.restore(snapshot)
         self.optimizer.zero_grad()
         self._batch, self._batches = None, iter(())
+
+    def standing(self) -> Standing:
+        """Where it stands; the arrays are copies."""
+        optimizer = self.optimizer.snapshot()
+        return Standing(self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound)
+
+    def stand(self, at: Standing) -> None:
+        """Stand where another copy does."""
+        self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound = at
+        self.optimizer.restore(optimizer)
+        self._batch, self._batches = None, self.loader.epoch(self.epoch, self.step % len(self.loader))
 
     def result(self, run: str, state: str, elapsed_ms: float) -> Result:
         n_epochs = self.step // len(self.loader)
@@ -137,40 +184,70 @@ class Training:
 
     def _measure(self, step: int) -> None:
         """Parameters and gradients as this step found them."""
-        if not self.measure_every or (step - 1) % self.measure_every or not _somebody_wants_measures():
+        if not self.measure_every or (step - 1) % self.measure_every or self.replica.rank:
             return
+        if not any(listener.wants(ParameterMeasured) for listener in bus.listeners):
+            return
+        groups = self.optimizer.groups
+        gradients = {id(p): g.gradients[at] for g in groups for p, at in zip(g.parameters, g.slices, strict=True)}
         for i, p in enumerate(self.optimizer.parameters):
             name = p.name or str(i)
             bus.emit(measured(step, name, "value", p.value))
-            bus.emit(measured(step, name, "gradient", leaf_of(p).grad))
+            bus.emit(measured(step, name, "gradient", gradients[id(p)]))
 
     def _look_back(self) -> None:
         """Evaluate, and keep the state to come back to if all of it is finite and the loss has not exploded."""
-        sound, loss = all(np.isfinite(group.values).all() for group in self.optimizer.groups), self.last_loss
+        sound, loss = self._is_finite(), self.last_loss
         if self.validation is not None:
-            found = evaluate(self.model, self.validation, loss=self.loss)
-            self.accuracy, loss = found.accuracy, found.loss
+            loss, self.accuracy = self.replica.shared(self._evaluate(self.validation))
             sound = sound and math.isfinite(loss)
-            if bus.listeners:
-                epoch = self.step // len(self.loader)
-                bus.emit(Evaluated(self.step, epoch, "test", found.loss, found.accuracy, found.n_examples))
         if math.isnan(self._first_loss):
             self._first_loss = loss
         if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
             self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot())
 
-    def _trouble(self, problem: str, batch: Batch) -> RunError:
+    def _is_finite(self) -> bool:
+        """Whether all parameters are, the same on all ranks."""
+        return _finite(group.values for group in self.optimizer.groups)
+
+    def _evaluate(self, validation: Dataset) -> tuple[float, float]:
+        """Loss and accuracy; on rank 0 alone, so that they are what `evaluate` finds."""
+        if self.replica.rank:
+            return math.nan, math.nan
+        found = evaluate(self.model, validation, loss=self.loss)
+        if bus.listeners:
+            epoch = self.step // len(self.loader)
+            bus.emit(Evaluated(self.step, epoch, "test", found.loss, found.accuracy, found.n_examples))
+        return found.loss, found.accuracy
+
+    def _trouble(self, problem: str, culprit: int, mine: Batch) -> RunError:
+        """What went wrong in the step after this one, as the culprit finds it when it does its part again."""
         self.optimizer.zero_grad()
-        given, cure = origin_of_nonfinite(self.model, self.loss, batch, self.optimizer.parameters, self.step)
+        found = None
+        if self.replica.rank == max(culprit, 0):
+            where = f" on rank {culprit}" if self.replica.world_size > 1 and culprit >= 0 else ""
+            found = self._diagnosed(f"{problem} at step {self.step + 1}{where}", culprit, mine)
+        return self.replica.told(found, max(culprit, 0))
+
+    def _diagnosed(self, problem: str, culprit: int, mine: Batch) -> RunError:
+        given, cure = "each rank's own is finite, their sum is not", ""
+        if culprit >= 0:
+            given, cure = origin_of_nonfinite(self.model, self.loss, mine, self.optimizer.parameters, self.step)
         back = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
         return RunError(problem, given=given, hint=cure or back)
 
+    @property
+    def _tells(self) -> bool:
+        """Whether this copy shall emit what all copies have in common."""
+        return bool(bus.listeners) and self.replica.rank == 0
 
-def _lost() -> GradientError:
+
+def unlearnable() -> GradientError:
+    """What to raise for a loss that no gradient leads back from."""
     given = "a loss that no parameter leads to by operations on tensors"
     hint = "in forward and loss, .numpy(), .item(), float() and no_grad() lose the gradient"
     return GradientError("this loss cannot be learned from", given=given, hint=hint)
 
 
-def _somebody_wants_measures() -> bool:
-    return any(listener.wants(ParameterMeasured) for listener in bus.listeners)
+def _finite(arrays: Iterable[npt.NDArray[Any]]) -> bool:
+    return all(np.isfinite(array).all() for array in arrays)

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from time import perf_counter
 from types import TracebackType
 
@@ -20,13 +21,15 @@ from lab.errors import RunError
 from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.recording import Recording
 from lab.training.blas import one_blas_thread
-from lab.training.job import RECORDED, Job
+from lab.training.job import Job
 from lab.training.registry import unique_name
 from lab.training.result import Result
 
 log = logging.getLogger("lab.training")
 
 ENDED = frozenset({"finished", "stopped", "failed"})
+LOOKS_S = 1.0
+"""How often a paused run looks whether what it holds is still there."""
 
 
 class Worker:
@@ -34,12 +37,13 @@ class Worker:
 
     def __init__(self, job: Job, name: str, paused: bool) -> None:
         self.name = unique_name(name or "run")
-        self.recording = Recording(kinds=RECORDED, run=self.name, sources=False)
+        self.recording = Recording(kinds=job.kinds, run=self.name, sources=False)
         self.reason = ""
         self._job = job
         self._changed = threading.Condition()
         self._wanted = "paused" if paused else "running"  # or "stopping": what the last handler asked for
         self._n_granted = 0  # steps that may be done although it is paused
+        self._free = False  # nobody counts the steps
         self._requests: deque[Callable[[], None]] = deque()  # what the thread shall do between two steps
         self._values = dict(job.hyperparameters)
         self._state = "running"
@@ -69,9 +73,9 @@ class Worker:
         np.seterr(over="ignore", invalid="ignore", divide="ignore")
         state = "failed"
         try:
-            with one_blas_thread():
+            with one_blas_thread(), closing(self._job):
                 ended = self._carry_out()
-            self._result = self._job.result(self.name, ended, 1000 * self._elapsed_s)
+                self._result = self._job.result(self.name, ended, 1000 * self._elapsed_s)
             state = ended
         except BaseException as why:  # noqa: BLE001 - whatever it is, who waits for the run must hear of it
             self._failure, self.reason = (why, why.__traceback__), str(why).split("\n", 1)[0] or type(why).__name__
@@ -96,17 +100,24 @@ class Worker:
 
     def _may_go_on(self) -> bool:
         """Between two steps: do what was asked for, hold while paused; False when the run shall stop."""
-        if self._wanted == self._state == "running" and not self._requests:
+        if self._free and self._wanted == self._state == "running" and not self._requests:
             return True
         while True:
             while self._requests:
                 self._requests.popleft()()
             state = self._next_state()
+            was_free, self._free = self._free, self._wanted == state == "running"
+            if self._free:
+                self._job.run_ahead()
+            elif state == "paused" or (state == "running" and was_free):
+                self._job.hold()
+            if self._job.finished:  # what ran ahead was at the end before it was held
+                return False
             self._enter(state)
             if state != "paused":
                 return state == "running"
             with self._changed:
-                self._changed.wait_for(lambda: self._requests or self._next_state() != "paused")
+                self._changed.wait_for(lambda: self._requests or self._next_state() != "paused", LOOKS_S)
 
     def _next_state(self) -> str:
         return "running" if self._wanted == "paused" and self._n_granted else self._wanted
@@ -165,7 +176,7 @@ class Worker:
     @property
     def _settled(self) -> bool:
         """Nothing will happen without somebody's doing."""
-        return self.ended or (self._trouble is not None and self._state == "paused")
+        return self.ended or (self._trouble is not None and self.state == "paused")
 
     def _when_settled(self, tell: Callable[[], None]) -> None:
         with self._changed:

@@ -244,6 +244,15 @@ def test_trouble_that_is_only_resumed_comes_back():
         run.resume()
 
 
+def test_who_waits_after_a_stop_gets_the_result_whatever_paused_the_run_before():
+    run = paused(Run(Countdown(5, troubled_at=3)))
+    with run._changed:  # the thread has not yet seen that it shall stop
+        run.stop()
+        waits = not run._settled
+    assert run.wait(SOON).state == "stopped"
+    assert waits
+
+
 def test_rewinding_a_running_run_pauses_it_at_the_start():
     run = Run(Countdown(ENDLESS))
     run.rewind()

@@ -1,0 +1,266 @@
+"""Data-parallel training on real workers is training in one process, up to the order of additions."""
+
+import numpy as np
+import pytest
+
+import lab
+from lab.errors import ArgumentError, MeshError, PlanError, RunError, UnsupportedError
+from lab.nn import Linear, Module
+from lab.optim import SGD
+from lab.parallel import DataParallel, run_ranks
+from lab.parallel.cluster_job import packed
+from lab.training.trainer import Training
+from tests.parallel.trainings import (
+    OPTIMIZERS,
+    SOON,
+    network,
+    parameters,
+    reference,
+    some_digits,
+    tells_all,
+)
+
+pytestmark = pytest.mark.slow
+
+WORLDS = [pytest.param(world_size, algorithm, id=f"{algorithm}-{world_size}")
+          for algorithm in ("ring", "naive") for world_size in (1, 2, 4)]  # fmt: skip
+
+
+def trained(on, dtype, optimizer, *, n, batch_size, epochs):
+    module = network(dtype)
+    run = lab.fit(module, some_digits(n, dtype), batch_size=batch_size, epochs=epochs, measure_every=0,
+                  optimizer=OPTIMIZERS[optimizer](module.parameters()), on=on)  # fmt: skip
+    return parameters(module) if run.wait(SOON) else None, run
+
+
+# 102 examples in batches of 50: shards of 13 and 12, and a last batch of 2, smaller than four ranks.
+UNEVEN = {"n": 102, "batch_size": 50}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(("world_size", "algorithm"), WORLDS)
+def test_in_float64_it_equals_one_process_over_21_steps(cluster, world_size, algorithm, optimizer):
+    plain, _ = trained(None, "float64", optimizer, **UNEVEN, epochs=7)
+    spread, run = trained(DataParallel(cluster, world_size, algorithm), "float64", optimizer, **UNEVEN, epochs=7)
+    assert run.result.n_steps == 21
+    assert np.abs(spread - plain).max() <= 1e-12
+    if world_size == 1:
+        np.testing.assert_array_equal(spread, plain)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize(("world_size", "algorithm"), WORLDS)
+def test_in_float32_it_has_the_bits_of_the_same_additions_in_one_process(cluster, world_size, algorithm, optimizer):
+    spread, run = trained(DataParallel(cluster, world_size, algorithm), "float32", optimizer, **UNEVEN, epochs=4)
+    alike = network()
+    reference(alike, OPTIMIZERS[optimizer](alike.parameters()), some_digits(102), batch_size=50, n_steps=12,
+              world_size=world_size, algorithm=algorithm)  # fmt: skip
+    assert run.result.n_steps == 12
+    np.testing.assert_array_equal(spread, parameters(alike))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("world_size", [2, 4])
+def test_in_float32_it_stays_near_one_process_over_10_steps(cluster, world_size, optimizer):
+    plain, _ = trained(None, "float32", optimizer, n=640, batch_size=64, epochs=1)
+    spread, run = trained(DataParallel(cluster, world_size), "float32", optimizer, n=640, batch_size=64, epochs=1)
+    assert run.result.n_steps == 10
+    assert np.linalg.norm(spread - plain) <= 1e-5 * np.linalg.norm(plain)
+
+
+def payload(module, data, *, batch_size, epochs, optimizer="adam"):
+    loader = lab.data.Loader(data, batch_size, rng=0)
+    made = OPTIMIZERS[optimizer](module.parameters())
+    return packed(Training(module, loader, None, lab.cross_entropy, made, n_epochs=epochs, measure_every=0))
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "naive"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_all_replicas_hold_the_same_bits_and_say_so(cluster, algorithm, optimizer):
+    sent = payload(network(), some_digits(102), batch_size=50, epochs=4, optimizer=optimizer)
+    ranks = cluster.launch(tells_all, sent, "run", algorithm)
+    held = {b"".join(a.tobytes() for a in (*at.values, *at.slots[0].values())) for at, _ in ranks}
+    assert len(held) == 1
+    sums = [[event.checksum for event in events if event.phase == "updated"] for _, events in ranks]
+    assert len(sums[0]) == len(set(sums[0])) == 12
+    assert all(each == sums[0] for each in sums)
+
+
+def test_a_replica_tells_its_shard_its_gradient_the_sum_and_the_update():
+    sent = payload(network(), some_digits(12), batch_size=10, epochs=1)
+    ranks = run_ranks(tells_all, sent, "run", "ring", world_size=4)
+    for rank, (_, events) in enumerate(ranks):
+        assert [(e.step, e.phase) for e in events] == [
+            (step, phase) for step in (1, 2) for phase in ("shard", "gradient", "reduced", "updated")
+        ]
+        of_ten, of_two = [(0, 3), (3, 6), (6, 8), (8, 10)][rank], [(0, 1), (1, 2), (2, 2), (2, 2)][rank]
+        assert [(e.start, e.stop, e.n_global) for e in events[::4]] == [(*of_ten, 10), (*of_two, 2)]
+        assert np.isnan(events[0].loss)
+        assert np.isfinite([e.loss for e in events[1:4]]).all()
+        assert np.isnan([e.loss for e in events[4:]]).all() == (rank >= 2)  # an empty shard has no loss
+        assert np.isnan(events[0].norm)
+        assert (events[5].norm == 0) == (rank >= 2)
+    for phase in (2, 3):
+        assert len({events[phase].norm for _, events in ranks}) == 1
+    losses = [events[1].loss for _, events in ranks]
+    assert len(set(losses)) == 4
+
+
+def test_the_result_is_what_evaluation_of_the_model_here_finds(cluster):
+    module, test = network(), lab.data.digits("test")
+    run = lab.fit(module, some_digits(500), validation=test, epochs=3, on=DataParallel(cluster, 2))
+    result = run.wait(SOON)
+    found = lab.evaluate(module, test)
+    assert (result.state, result.n_steps, result.n_epochs, result.accuracy) == ("finished", 24, 3, found.accuracy)
+    assert run.progress == (24, 24)
+
+
+def test_training_goes_on_from_where_an_optimiser_stands(cluster):
+    """What the optimiser learned before goes to the ranks, and what it learned there comes back."""
+    here, there = network(), network()
+    for module, on in ((here, None), (there, DataParallel(cluster, 1))):
+        optimizer = OPTIMIZERS["adam"](module.parameters())
+        for place in (None, on, None):
+            lab.fit(module, some_digits(100), epochs=2, optimizer=optimizer, on=place).wait(SOON)
+        assert optimizer.n_steps == 12
+    np.testing.assert_array_equal(parameters(there), parameters(here))
+
+
+def test_a_cluster_may_be_given_by_client_or_address(cluster):
+    plain, _ = trained(None, "float32", "sgd", **UNEVEN, epochs=1)
+    for where in (cluster.client, cluster.client.scheduler.address):
+        spread, _ = trained(DataParallel(where, 1), "float32", "sgd", **UNEVEN, epochs=1)
+        np.testing.assert_array_equal(spread, plain)
+
+
+def test_without_a_cluster_one_is_started_and_closed():
+    run = lab.fit(network(), some_digits(64), epochs=1, on=DataParallel(world_size=2))
+    assert run.wait(SOON).state == "finished"
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+def test_more_ranks_than_workers_fail_with_the_arithmetic(cluster):
+    run = lab.fit(network(), some_digits(64), on=DataParallel(cluster, 9))
+    with pytest.raises(MeshError, match=r"not enough workers\ngiven: 9 ranks wanted, 4 workers\nhint: "):
+        run.wait(SOON)
+    assert run.state == "failed"
+
+
+class Locked(Linear):
+    def __init__(self):
+        import threading
+
+        super().__init__(64, 10, rng=0)
+        self.lock = threading.Lock()
+
+
+class Counts(Linear):
+    n_calls = 0
+
+    def __init__(self):
+        super().__init__(64, 10, rng=0)
+        self.n_calls = 0
+
+    def forward(self, x):
+        self.n_calls += 1
+        return super().forward(x)
+
+
+class Noisy(Linear):
+    def __init__(self):
+        super().__init__(64, 10, rng=0)
+        self.rng = np.random.default_rng(0)
+
+    def forward(self, x):
+        return super().forward(x) + self.rng.normal(size=10)
+
+
+class NoisyFromNowhere(Linear):
+    def forward(self, x):
+        return super().forward(x) + lab.random_uniform(lab.random_key(), shape=(10,))
+
+
+class Dropout(Linear):
+    """The same key at each call: nothing is remembered, and yet it depends on the place in the batch."""
+
+    def forward(self, x):
+        kept = lab.random_uniform(np.array([1, 2], np.uint64), shape=x.shape) < 0.5
+        return super().forward(x * kept)
+
+
+class Normalises(Linear):
+    def forward(self, x):
+        out = super().forward(x)
+        return out - out.mean(axis=0)
+
+
+class Remembers(Linear):
+    """What it keeps of a call does not depend on earlier ones: an activation to look at."""
+
+    def forward(self, x):
+        self.seen = super().forward(x)
+        return self.seen
+
+
+@pytest.mark.parametrize(
+    ("make", "loss", "error", "message"),
+    [
+        (Locked, None, ArgumentError, r"the model cannot be sent to workers\ngiven: TypeError.*\nhint:  open files"),
+        (Counts, None, UnsupportedError, r"remembers calls .*\ngiven: n_calls changes from call to call\nhint:  each"),
+        (Noisy, None, UnsupportedError, r"remembers calls cannot be split over ranks\ngiven: rng changes"),
+        (lambda: NoisyFromNowhere(64, 10), None, UnsupportedError, r"other random numbers .*\ngiven: two .*\nhint:  "),
+        (lambda: Dropout(64, 10), None, UnsupportedError, r"must not depend on the others of .*\ngiven: .*\nhint"),
+        (lambda: Normalises(64, 10), None, UnsupportedError, r"must not depend on the others of its batch\ngiven: "),
+        (network, lambda p, y: lab.cross_entropy(p, y) * len(y), UnsupportedError,
+         r"a mean over examples to be split .*\ngiven: [\d.]+ for the whole batch, [\d.]+ as the mean of its 2 shards"),
+        (lambda: Linear(3, 10), None, ValueError, r"cannot take this input"),
+    ],
+)  # fmt: skip
+def test_what_replicas_would_do_otherwise_is_refused_at_the_call(cluster, make, loss, error, message):
+    with pytest.raises(error, match=message):
+        lab.fit(make(), some_digits(64), loss=loss or lab.cross_entropy, on=DataParallel(cluster, 2))
+
+
+def test_what_a_model_keeps_of_the_last_call_is_no_memory(cluster):
+    module = Remembers(64, 10, rng=0)
+    for _ in range(2):
+        assert lab.fit(module, some_digits(64), epochs=1, on=DataParallel(cluster, 2)).wait(SOON).n_steps == 1
+        module(some_digits(3).inputs)
+
+
+def test_other_arguments_are_refused_at_the_call(cluster):
+    with pytest.raises(ArgumentError, match=r"batch_size is a whole number of at least 1\ngiven: batch_size=0"):
+        lab.fit(network(), some_digits(64), batch_size=0, on=DataParallel(cluster))
+    with pytest.raises(PlanError, match="no plan"):
+        lab.fit(network(), some_digits(64), on=DataParallel(cluster, algorithm="telepathy"))
+    with pytest.raises(ArgumentError, match=r"tell steps, replicas or chunks\ngiven: told='all'\nhint:  one of"):
+        lab.fit(network(), some_digits(64), on=DataParallel(cluster, told="all"))
+
+
+def test_two_runs_on_one_optimiser_are_refused(cluster):
+    module = network()
+    optimizer = SGD(module.parameters())
+    run = lab.fit(module, some_digits(64), optimizer=optimizer, on=DataParallel(cluster, 1), paused=True)
+    for on in (None, DataParallel(cluster, 1)):
+        with pytest.raises(RunError, match=r"this model is being trained already\ngiven: Run 'run.*\nhint:  "):
+            lab.fit(module, some_digits(64), optimizer=optimizer, on=on)
+    run.stop()
+    run.wait(SOON)
+
+
+class Raises(Module):
+    def __init__(self):
+        self.inner = Linear(64, 10, rng=0)
+
+    def forward(self, x):
+        if len(x) == 6:  # rank 2 of 3 alone has so few, in the second batch
+            raise ZeroDivisionError("bad luck")
+        return self.inner(x)
+
+
+def test_a_mistake_in_the_model_is_told_with_the_traceback_of_its_rank(cluster):
+    run = lab.fit(Raises(), some_digits(64 + 20), batch_size=64, on=DataParallel(cluster, 3))
+    with pytest.raises(lab.errors.RankError, match=r"raised on rank 2 of 3 at test_data_parallel.py:\d+\ngiven: Zero"):
+        run.wait(SOON)
