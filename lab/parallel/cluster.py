@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -96,8 +97,13 @@ class Cluster:
 
     def close(self) -> None:
         """Stop what was started here; somebody else's cluster stays."""
-        while self._owned:
-            self._owned.pop().close()
+        nanny = logging.getLogger("distributed.nanny")
+        nanny.addFilter(_is_news)
+        try:
+            while self._owned:
+                self._owned.pop().close()
+        finally:
+            nanny.removeFilter(_is_news)
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +113,11 @@ class Cluster:
 
     def __repr__(self) -> str:
         return f"<Cluster {self.client.scheduler.address if self.client.scheduler else 'closed'}>"
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A worker that we close and that takes its time is ended by its nanny: nobody needs to be warned of that."""
+    return "still alive after" not in record.getMessage()
 
 
 def launch(

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
+from lab.events import Event
 from lab.parallel.cluster import Cluster, require_guard
 from lab.parallel.launching import Launch
 from lab.parallel.steering import At, Held, Order
-from lab.parallel.words import hear
+from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LISTENS = 0.5
-"""Seconds for which the scheduler keeps a question for words."""
+"""Seconds after which it looks whether the launch has ended, if it hears nothing."""
 ENDS = 10.0
 """Seconds that a launch has to end when its job is closed; after that only the scheduler can help."""
 
@@ -40,6 +41,7 @@ class ClusterJob:
         training: stays here and is what the run shows; ranks get copies.
         program: what each rank runs.
         args: for the program, after its payload and the name of the run.
+        kinds: of events that the run's recording takes.
         cluster: where; None starts one for this run and closes it at the end.
         options: of the launch.
 
@@ -57,6 +59,7 @@ class ClusterJob:
         program: Program,
         args: tuple[object, ...] = (),
         *,
+        kinds: tuple[type[Event], ...] = RECORDED,
         cluster: Cluster | Client | str | None = None,
         world_size: int | None = None,
         **options: Any,
@@ -66,11 +69,11 @@ class ClusterJob:
         if cluster is None:
             require_guard(sys._getframe(1))
         self.training, self.n_steps, self.step = training, training.n_steps, training.step
-        self._program, self._args, self.payload = program, args, packed(training)
+        self.kinds, self._program, self._args, self.payload = kinds, program, args, packed(training)
         self._where, self._world_size, self._options = cluster, world_size, options
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
-        self._over = self._ahead = self._going = False
+        self._over = self._ahead = self._going = self._has_news = False
         self._serial, self._held = 0, -1  # the last order, and the last that ranks carried out and then stood still
         self._trouble: RunError | None = None
 
@@ -99,6 +102,7 @@ class ClusterJob:
         args = (self.payload, run, *self._args)
         self._launch = self._cluster.start(self._program, *args, world_size=self._world_size, **self._options)
         self._listen(lambda: self._held >= 0)
+        self._has_news = True
 
     def run_ahead(self) -> None:
         self._ahead = True
@@ -109,9 +113,12 @@ class ClusterJob:
             self._ask("hold")
         elif not self._over and self._launched.wait(0):  # it ended although it was held: a rank was lost
             self._end()
+        if self._has_news and not self._over:
+            self._launched.catch_up()  # who sees that the run is paused shall find its last step in the recording
+            self._has_news = False
 
     def advance(self) -> RunError | None:
-        before = self.step
+        before, self._has_news = self.step, True
         if not self._ahead:
             self._ask("go", 1)
         elif not self._going:
@@ -170,17 +177,12 @@ class ClusterJob:
 
     def _listen(self, enough: Callable[[], bool]) -> None:
         """Take words until it is enough, or the ranks have ended."""
-        assert self._cluster is not None
         launch = self._launched
         while not self._over and not enough():
-            words: list[Any] | None = []
-            if launch.workers:
-                words = hear(self._cluster.client, launch.run, launch.workers[0], LISTENS)
-            else:
-                launch.wait(0.02)  # it waits for them
-            for word in words or ():
+            words = launch.hear(LISTENS)
+            for _, word in words:
                 self._take(word)
-            if words is None or (not words and launch.wait(0)):
+            if not words and launch.wait(0):
                 self._end()
 
     def _take(self, word: At | Held) -> None:

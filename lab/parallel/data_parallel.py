@@ -17,8 +17,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lab.data import Batch
-from lab.errors import RunError
-from lab.events import ReplicaAdvanced, bus
+from lab.errors import ArgumentError, RunError
+from lab.events import (
+    ChunkMoved,
+    ClockAligned,
+    CollectiveFinished,
+    CollectiveStarted,
+    Event,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    ReplicaAdvanced,
+    StrangerRefused,
+    WorkerSeen,
+    bus,
+)
 from lab.optim.flat import FlatParameters, Vector
 from lab.parallel.cluster import Cluster
 from lab.parallel.cluster_job import ClusterJob, unpacked
@@ -28,12 +41,22 @@ from lab.parallel.separable import refuse_what_cannot_be_split
 from lab.parallel.shards import Shard, shard_of
 from lab.parallel.steering import Steering
 from lab.training.blas import one_blas_thread
-from lab.training.job import Job
+from lab.training.job import RECORDED, Job
 from lab.training.replica import Verdict
 from lab.training.trainer import Standing, Training
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+_OF_RANKS = (*RECORDED, RankStarted, RankFinished, RankLost, ClockAligned, WorkerSeen, StrangerRefused)
+_OF_CHUNKS = (CollectiveStarted, ChunkMoved, CollectiveFinished)
+TOLD: dict[str, tuple[type[Event], ...]] = {
+    "steps": _OF_RANKS,
+    "replicas": (*_OF_RANKS, ReplicaAdvanced),
+    "chunks": (*_OF_RANKS, ReplicaAdvanced, *_OF_CHUNKS),
+}
+"""What the recording of a run on ranks takes, by how much is told."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +71,8 @@ class DataParallel:
         cluster: a Cluster, a Client or a scheduler's address; None starts workers for this run and closes them.
         world_size: number of ranks; one on every worker if not given.
         algorithm: with "all_reduce" a key of COLLECTIVES, or a plan of your own: how gradients are summed.
+        told: how much of the ranks the run's recording takes: "steps" as of a training here, "replicas" also what each
+            rank does in a step, "chunks" also what moves between them, for pictures. More of it costs a step more.
         timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included.
         wait: seconds to wait for workers that are busy with other runs.
         transport: "auto", "unix" or "tcp".
@@ -56,6 +81,7 @@ class DataParallel:
     cluster: Cluster | Client | str | None = None
     world_size: int | None = None
     algorithm: str | Plan = "ring"
+    told: str = "chunks"
     timeout: float = 60.0
     wait: float = 30.0
     transport: str = "auto"
@@ -64,14 +90,17 @@ class DataParallel:
         """A job whose steps the ranks do.
 
         Raises:
-            ArgumentError: the training cannot be sent to workers.
+            ArgumentError: the training cannot be sent to workers, or no such detail.
             PlanError: there is no such algorithm.
             UnsupportedError: replicas would not do what one process does: a random layer, one that remembers calls or
                 normalises over the batch, a loss that is no mean.
         """
         plan_of("all_reduce", self.algorithm)
+        if self.told not in TOLD:
+            hint = f"one of {', '.join(map(repr, TOLD))}"
+            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}", hint=hint)
         job = ClusterJob(
-            training, train, (self.algorithm,), cluster=self.cluster, world_size=self.world_size,
+            training, train, (self.algorithm,), kinds=TOLD[self.told], cluster=self.cluster, world_size=self.world_size,
             timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
         refuse_what_cannot_be_split(unpacked(job.payload), self.world_size)
@@ -90,7 +119,7 @@ def train_replica(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -
     steering = Steering(comm, list(training.hyperparameters))
     training.replica = Rank(comm, steering, algorithm)
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the training looks for them itself
-    with one_blas_thread(), quiet, steering:
+    with one_blas_thread(), quiet:
         training.begin(run)
         standing: Standing = steering.lead(training)
     return standing

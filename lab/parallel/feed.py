@@ -52,6 +52,7 @@ class Feed:
         self._wake, self._finishing, self._done = threading.Event(), threading.Event(), threading.Event()
         self._lock, self._given_up, self._n_in_hand = threading.Lock(), False, 0
         self._news = self._looked = monotonic()
+        self._told_ns, self._moved = 0, threading.Condition()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="lab-feed", daemon=True)
 
     def start(self) -> None:
@@ -79,6 +80,12 @@ class Feed:
         if self._done.is_set():
             self._thread.join()
 
+    def catch_up(self, timeout: float) -> bool:
+        """Wait until all that happened on the ranks before this call is delivered, at most so long; whether it is."""
+        now_ns = perf_counter_ns()
+        with self._moved:
+            return self._moved.wait_for(lambda: self._told_ns > now_ns or self._done.is_set(), timeout)
+
     # --- its own thread ------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
@@ -91,6 +98,8 @@ class Feed:
         finally:
             self._deliver(self._merge.rest())
             self._done.set()
+            with self._moved:
+                self._moved.notify_all()
 
     def _run(self) -> None:
         asked: Future[Arrivals] | None = None
@@ -104,6 +113,9 @@ class Feed:
                 self._take(asked.result())
                 asked = None
             self._deliver(self._merge.ready(perf_counter_ns()))
+            with self._moved:
+                self._told_ns = self._merge.told_ns
+                self._moved.notify_all()
             if monotonic() - self._looked > 1.0 and not self._finishing.is_set():
                 self._looked = monotonic()
                 self._every()

@@ -9,6 +9,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from contextvars import copy_context
 from time import monotonic, perf_counter_ns
@@ -22,6 +23,7 @@ from lab.events.event import ORIGIN, Origin
 from lab.parallel.clocks import align
 from lab.parallel.dask_side.names import host_identity
 from lab.parallel.feed import SETTLE, Feed
+from lab.parallel.hearing import Hearing
 from lab.parallel.merge import Merge
 from lab.parallel.rank import Outcome, Ticket
 from lab.parallel.relay import Watch, watch_of
@@ -81,6 +83,8 @@ class Launch:
         self._roll_call: Callable[[], object] = lambda: None
         self._results: list[Any] = []
         self._error: BaseException | None = None
+        self._feed: Feed | None = None  # of the ranks' events, if somebody listens
+        self._hearing: Hearing | None = None  # once it has workers
         thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
         thread.start()
         self._thread = thread
@@ -112,6 +116,24 @@ class Launch:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it has ended, at most `timeout` seconds; whether it has."""
         return self._done.wait(timeout)
+
+    def catch_up(self, timeout: float = SETTLE) -> bool:
+        """Wait until the events that ranks emitted before this call have come, at most so long; whether they have."""
+        return self._feed is None or self._feed.catch_up(timeout)
+
+    def hear(self, timeout: float) -> list[tuple[int, Any]]:
+        """What ranks have told by `comm.home.put`, and who: in the order of each rank, each word once.
+
+        Waits for the first word at most `timeout` seconds, and not for a launch that has ended or has no workers yet.
+        """
+        if self._hearing is None or self._done.wait(0):
+            self._done.wait(min(timeout, 0.02))
+            return []
+        try:
+            return self._hearing.hear(timeout)
+        except (OSError, CancelledError):  # the scheduler has gone: the launch will say so
+            self._done.wait(min(timeout, 0.02))
+            return []
 
     def say(self, message: object, rank: int = 0) -> None:
         """Put a message into a rank's `comm.mailbox`: in the order of saying, milliseconds later, without waiting.
@@ -160,6 +182,8 @@ class Launch:
         finally:
             self._mail.close()
             self._done.set()
+            if self._hearing is not None:
+                self._hearing.close()
 
     def _go(self) -> list[Any]:
         from lab.parallel.dask_side.client import ClientSide
@@ -199,7 +223,7 @@ class Launch:
 
     def _attend(self, side: ClientSide, lease: dict[str, Any], futures: list[Any]) -> list[Any]:
         self._generation, self.workers = int(lease["generation"]), tuple(lease["workers"])
-        self.state = "running"
+        self.state, self._hearing = "running", Hearing(lambda: side.hear(self.run))
         found = {worker: about["versions"] for worker, about in zip(self.workers, lease["about"], strict=True)}
         if table := differences(versions(), found):
             raise MeshError("workers have other versions than this process", given=table,
@@ -249,7 +273,7 @@ class Launch:
         for origin, clock in zip(origins, clocks, strict=True):
             bus.append(Row(ClockAligned, perf_counter_ns(), origin, clock))
         merge = Merge([clock.offset_ns for clock in clocks])
-        feed = Feed(lambda: side.fetch(self.run), merge, origins, self._roll_call)
+        feed = self._feed = Feed(lambda: side.fetch(self.run), merge, origins, self._roll_call)
         feed.start()
         try:
             yield watch, outcomes

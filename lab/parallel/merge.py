@@ -52,9 +52,14 @@ class Merge:
         self._until[rank] = until_ns if until_ns == FOREVER_NS else until_ns - offset
         self._held += [_moved(row, offset) for row in rows] if offset else rows
 
+    @property
+    def told_ns(self) -> int:
+        """Until when every rank has told all, in our clock."""
+        return min(self._until)
+
     def ready(self, now_ns: int) -> list[Row]:
         """What may be shown now, in order."""
-        limit = FOREVER_NS if len(self._held) > HELD else max(min(self._until), now_ns - PATIENCE_NS)
+        limit = FOREVER_NS if len(self._held) > HELD else max(self.told_ns, now_ns - PATIENCE_NS)
         self._held.sort(key=_time)  # nearly in order: 20 ns an entry
         n_ready = bisect_right(self._held, limit, key=_time)
         ready, self._held = self._held[:n_ready], self._held[n_ready:]

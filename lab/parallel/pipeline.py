@@ -13,6 +13,17 @@ import numpy as np
 
 from lab.checks import whole
 from lab.errors import ArgumentError
+from lab.events import (
+    ActionFinished,
+    ActionStarted,
+    ActivationMoved,
+    ClockAligned,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    StrangerRefused,
+    WorkerSeen,
+)
 from lab.nn import Sequential
 from lab.parallel.check_schedule import ScheduleReport, check_schedule
 from lab.parallel.cluster import Cluster
@@ -26,11 +37,18 @@ from lab.parallel.separable import refuse_what_cannot_be_split
 from lab.parallel.stages import split
 from lab.parallel.steering import Steering
 from lab.training.blas import one_blas_thread
-from lab.training.job import Job
+from lab.training.job import RECORDED, Job
 from lab.training.trainer import Standing, Training
 
 if TYPE_CHECKING:
     from distributed import Client
+
+
+TOLD = (
+    *RECORDED, RankStarted, RankFinished, RankLost, ClockAligned, WorkerSeen, StrangerRefused,
+    ActivationMoved, ActionStarted, ActionFinished,
+)  # fmt: skip
+"""What the recording of a run on a pipeline takes."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,7 @@ class Pipeline:
         split(training.model, n_stages)
         order = self.check(n_stages).order
         job = ClusterJob(
-            training, train, (order, self.n_micro, self.paced), cluster=self.cluster, world_size=n_stages,
+            training, train, (order, self.n_micro, self.paced), kinds=TOLD, cluster=self.cluster, world_size=n_stages,
             timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
         refuse_what_cannot_be_split(unpacked(job.payload), self.n_micro, "micro-batches")
@@ -113,9 +131,9 @@ def train(comm: Comm, payload: bytes, run: str, order: Table, n_micro: int, pace
     device = device_for(comm, paced)
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the training looks for them itself
     training = _part(comm, payload, order, n_micro, device)
-    with one_blas_thread(), quiet, training.steering as steering:
+    with one_blas_thread(), quiet:
         training.begin(run)
-        standing: Standing | None = steering.lead(training)
+        standing: Standing | None = training.steering.lead(training)
     return standing
 
 

@@ -22,6 +22,7 @@ from lab.errors import LostRankError, MeshError
 from lab.events.bus import bus
 from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
 from lab.events.event import ORIGIN, Origin
+from lab.parallel.hearing import WayHome
 from lab.parallel.relay import Parcel, Relay, Watch, this_process
 from lab.parallel.runtime import Comm
 from lab.parallel.seats import Seat, Seats
@@ -53,6 +54,9 @@ class Control(Protocol):
 
     def post(self, run: str, rank: int, parcel: Parcel) -> bool:
         """Send a parcel of events home, and say whether there was room; waits for the answer."""
+
+    def tell(self, run: str, rank: int, word: bytes) -> None:
+        """Send a pickled word home, in order; does not wait."""
 
     def ended(self, run: str, rank: int) -> None:
         """This rank's thread is done; does not wait."""
@@ -175,7 +179,8 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
                   on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
     stack.callback(links.close)
-    return Comm(ticket.rank, ticket.world_size, links, seat.mailbox)
+    home = WayHome(lambda word: control.tell(ticket.run, ticket.rank, word))
+    return Comm(ticket.rank, ticket.world_size, links, seat.mailbox, home)
 
 
 def _refused(reason: str) -> None:

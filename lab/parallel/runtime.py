@@ -21,12 +21,12 @@ from lab.events.bus import bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
 from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel.execute import Hop, Waves, execute, waves_of
+from lab.parallel.hearing import Told
 from lab.parallel.mailbox import Mailbox
 from lab.parallel.plans import Plan, name_of, plan_of
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
-from lab.parallel.words import Words
 
 VALUES = 4096
 """Entries of an array that an event carries, at most."""
@@ -45,12 +45,15 @@ class Comm:
         world_size: how many ranks there are.
         collective: how many collectives this rank has entered.
         mailbox: what whoever launched the program says to this rank (`Launch.say`).
-        words: what this rank tells whoever launched it, while its program runs.
+        home: where this rank puts what it tells whoever launched it, while its program runs (`Launch.hear`).
     """
 
-    def __init__(self, rank: int, world_size: int, links: Links, mailbox: Mailbox | None = None) -> None:
+    def __init__(
+        self, rank: int, world_size: int, links: Links, mailbox: Mailbox | None = None, home: Told | None = None
+    ) -> None:
         self.rank, self.world_size, self.links = rank, world_size, links
-        self.mailbox, self.words = mailbox or Mailbox(), Words()
+        self.mailbox: Mailbox = mailbox or Mailbox()
+        self.home: Told = home or Mailbox()
         self.collective = 0
         self._call: Call | None = None
 

@@ -11,8 +11,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from time import monotonic
-from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -101,9 +100,8 @@ class Steering:
         >>> def program(comm):
         ...     comm.mailbox.put(Order(1, "set", 2.0, "by"))
         ...     comm.mailbox.put(Order(2, "go", math.inf))
-        ...     with Steering(comm, ["by"]) as steering:
-        ...         counting = Counting(7)
-        ...         return steering.lead(counting), counting.step
+        ...     counting = Counting(7)
+        ...     return Steering(comm, ["by"]).lead(counting), counting.step
         >>> run_ranks(program, world_size=2)
         [(0, 4), (0, 4)]
     """
@@ -115,12 +113,6 @@ class Steering:
         self._serial, self._n_granted, self._stopping = 0, 0.0, False
         self._has_agreed, self._told = False, 0.0
         self._beat = min(BEAT, comm.links.timeout / 4)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        self.comm.words.close()
 
     def agree(self, numbers: Numbers) -> Numbers:
         """The sums of `numbers` over all ranks, and with them the next order: once in every step.
@@ -188,7 +180,7 @@ class Steering:
     def _tell(self, word: At | Held) -> None:
         if self.comm.rank == 0:
             self._told = monotonic()
-            self.comm.words.tell(word)
+            self.comm.home.put(word)
 
     def _number(self, name: str) -> int:
         return self.names.index(name) if name else 0

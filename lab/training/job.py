@@ -13,6 +13,7 @@ from lab.autograd import Tensor
 from lab.errors import ArgumentError, RunError
 from lab.events import (
     Evaluated,
+    Event,
     HyperparameterChanged,
     ParameterMeasured,
     RunFinished,
@@ -24,7 +25,7 @@ from lab.events import (
 from lab.training.result import Result
 
 RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
-"""The kinds of events that a run records of itself."""
+"""The kinds of events that a run records of itself, wherever it is carried out."""
 
 
 class Job(Protocol):
@@ -34,10 +35,12 @@ class Job(Protocol):
         step: steps done so far.
         n_steps: steps planned, 0 when unknown.
         parameters: what the steps change; two runs never change the same tensor at the same time.
+        kinds: of events that the run's recording takes.
     """
 
     step: int
     n_steps: int
+    kinds: tuple[type[Event], ...]
 
     @property
     def parameters(self) -> Sequence[Tensor]:
@@ -66,7 +69,7 @@ class Job(Protocol):
     def hold(self) -> None:
         """From here on no step is done that `advance` did not ask for; `step` and parameters are as after the last.
 
-        Called when the run pauses, once a second while it is paused, and before single steps.
+        Called when the run pauses, once a second while it is paused, and when steps are counted that were free.
         """
 
     def set(self, name: str, value: float) -> None:
@@ -84,6 +87,8 @@ class Job(Protocol):
 
 class Here:
     """What a job need not say whose steps are done in the run's own thread."""
+
+    kinds: tuple[type[Event], ...] = RECORDED
 
     def run_ahead(self) -> None:
         """Nobody does."""

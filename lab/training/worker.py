@@ -21,7 +21,7 @@ from lab.errors import RunError
 from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.recording import Recording
 from lab.training.blas import one_blas_thread
-from lab.training.job import RECORDED, Job
+from lab.training.job import Job
 from lab.training.registry import unique_name
 from lab.training.result import Result
 
@@ -37,7 +37,7 @@ class Worker:
 
     def __init__(self, job: Job, name: str, paused: bool) -> None:
         self.name = unique_name(name or "run")
-        self.recording = Recording(kinds=RECORDED, run=self.name, sources=False)
+        self.recording = Recording(kinds=job.kinds, run=self.name, sources=False)
         self.reason = ""
         self._job = job
         self._changed = threading.Condition()
@@ -106,9 +106,11 @@ class Worker:
             while self._requests:
                 self._requests.popleft()()
             state = self._next_state()
-            self._free = self._wanted == state == "running"
-            if state != "stopping":
-                self._job.run_ahead() if self._free else self._job.hold()
+            was_free, self._free = self._free, self._wanted == state == "running"
+            if self._free:
+                self._job.run_ahead()
+            elif state == "paused" or (state == "running" and was_free):
+                self._job.hold()
             if self._job.finished:  # what ran ahead was at the end before it was held
                 return False
             self._enter(state)

@@ -12,6 +12,17 @@ import lab
 from lab import ops
 from lab.data import Dataset
 from lab.errors import LostRankError, RunError
+from lab.events import (
+    ChunkMoved,
+    CollectiveFinished,
+    CollectiveStarted,
+    Evaluated,
+    HyperparameterChanged,
+    ParameterMeasured,
+    ReplicaAdvanced,
+    RunStateChanged,
+    StepFinished,
+)
 from lab.nn import Linear
 from lab.optim import SGD
 from lab.parallel import DataParallel
@@ -179,6 +190,36 @@ def test_an_interrupt_of_wait_stops_all_ranks_after_a_complete_step(cluster):
     paused(alike).stop()
     assert near(mine, module)
     assert lab.fit(network(), some_digits(100), epochs=1, on=DataParallel(cluster, 4)).wait(SOON).n_steps == 2
+
+
+def test_whoever_sees_that_a_run_is_paused_finds_all_of_its_steps_in_the_recording_of_all_ranks(cluster):
+    run, _ = begun(DataParallel(cluster, 3), validation=some_digits(40, "float64"))
+    run.step(2)
+    paused(run)
+    run.set("learning_rate", 0.5)
+    run.step()
+    told = list(paused(run).recording)
+    assert {event.run for event in told} == {run.name}
+    assert [event.step for event in told if type(event) is StepFinished] == [1, 2, 3]
+    assert [event.step for event in told if type(event) is Evaluated] == [0, 2]
+    changed = [(event.step, event.value) for event in told if type(event) is HyperparameterChanged][3:]
+    assert changed == [(2, 0.5)]
+    assert {event.rank for event in told if type(event) in {StepFinished, Evaluated, ParameterMeasured}} == {0}
+    for kind, n in ((ReplicaAdvanced, 4), (CollectiveStarted, 1), (ChunkMoved, 4), (CollectiveFinished, 1)):
+        assert [sum(type(event) is kind and event.rank == rank for event in told) for rank in range(3)] == [3 * n] * 3
+    assert run.recording.dropped == 0
+    story = [getattr(e, "state", e.step) for e in told if type(e) in {StepFinished, RunStateChanged}]
+    assert story == ["paused", "running", 1, 2, "paused", "running", 3, "paused"]
+    run.stop()
+    run.wait(SOON)
+
+
+@pytest.mark.parametrize(("told", "kinds"), [("steps", set()), ("replicas", {ReplicaAdvanced})])
+def test_how_much_of_the_ranks_is_recorded_can_be_chosen(cluster, told, kinds):
+    run = lab.fit(network(), some_digits(100), epochs=1, on=DataParallel(cluster, 2, told=told))
+    run.wait(SOON)
+    assert len(run.recording.positions(StepFinished)) == 2
+    assert {type(e) for e in run.recording} & {ReplicaAdvanced, CollectiveStarted, ChunkMoved} == kinds
 
 
 # --- losing a rank -----------------------------------------------------------------------------------------------

@@ -235,6 +235,8 @@ def test_other_arguments_are_refused_at_the_call(cluster):
         lab.fit(network(), some_digits(64), batch_size=0, on=DataParallel(cluster))
     with pytest.raises(PlanError, match="no plan"):
         lab.fit(network(), some_digits(64), on=DataParallel(cluster, algorithm="telepathy"))
+    with pytest.raises(ArgumentError, match=r"tell steps, replicas or chunks\ngiven: told='all'\nhint:  one of"):
+        lab.fit(network(), some_digits(64), on=DataParallel(cluster, told="all"))
 
 
 def test_two_runs_on_one_optimiser_are_refused(cluster):

@@ -5,6 +5,7 @@ import weakref
 import numpy as np
 import pytest
 
+from lab.autograd import tensor
 from lab.config import settings
 from lab.data import Batch, Loader, as_dataset
 from lab.errors import ArgumentError
@@ -12,6 +13,7 @@ from lab.events import ActionFinished, ActionStarted, ActivationMoved, Evaluated
 from lab.nn import Linear, Module, ReLU, Sequential, Tanh, cross_entropy, mlp
 from lab.optim import Adam
 from lab.parallel import SCHEDULES, Action, Pipeline, check_schedule, parse_table, run_ranks
+from lab.parallel.joining import Joining
 from lab.parallel.pacing import Paced, device_for
 from lab.parallel.pipeline_rank import PipelineRank
 from lab.parallel.stages import micro_batches, split
@@ -278,6 +280,33 @@ def test_a_whole_training_runs_in_threads_and_one_recording_holds_all_ranks():
     piped.rewind()
     alone.rewind()
     assert piped.step == alone.step == 6
+
+
+def test_a_state_on_several_ranks_is_put_together_in_the_layout_of_the_whole():
+    def parameters():
+        kinds = ["float64", "float32", "float32", "float64", "float32"]
+        return [tensor(np.arange(i + 1).astype(kind), requires_grad=True) for i, kind in enumerate(kinds)]
+
+    def learn(optimizer):
+        for p in optimizer.parameters:
+            p.grad = np.cos(p.numpy())
+        optimizer.step()
+        return optimizer.snapshot()
+
+    def program(comm):
+        mine = parameters()
+        whole = Adam(mine, 0.1)
+        owned = [[mine[4], mine[1]], [], [mine[2], mine[3], mine[0]]]
+        return Joining(comm, whole, owned).gather(learn(whole.part(owned[comm.rank])))
+
+    found, *others = run_ranks(program, world_size=3)
+    expected = learn(Adam(parameters(), 0.1))
+    assert others == [None, None]
+    assert found.n_steps == expected.n_steps == 1
+    assert [a.tobytes() for a in found.values] == [a.tobytes() for a in expected.values]
+    assert [{n: a.tobytes() for n, a in each.items()} for each in found.slots] == [
+        {n: a.tobytes() for n, a in each.items()} for each in expected.slots
+    ]
 
 
 # --- what goes wrong ---------------------------------------------------------------------------------------------

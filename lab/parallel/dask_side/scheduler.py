@@ -36,6 +36,9 @@ class _Run:
     """Events of ranks on their way home: rank and fields of a Parcel, unread."""
     n_bytes: int = 0
     posted: asyncio.Event = field(default_factory=asyncio.Event)
+    words: list[tuple[int, bytes]] = field(default_factory=list)
+    """What ranks have told and the client has not yet heard, by rank, pickled."""
+    told: asyncio.Event = field(default_factory=asyncio.Event)
     met: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -56,9 +59,10 @@ class SchedulerSide(SchedulerPlugin):
         for handler in (
             *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
             *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
+            self.lab_hear,
         ):
             scheduler.handlers[handler.__name__] = handler
-        scheduler.stream_handlers["lab_say"] = self.lab_say
+        scheduler.stream_handlers |= {"lab_say": self.lab_say, "lab_tell": self.lab_tell}
         for address in scheduler.workers:
             self.add_worker(scheduler, address)
 
@@ -145,6 +149,12 @@ class SchedulerSide(SchedulerPlugin):
         known.posted.set()
         return True
 
+    def lab_tell(self, run: str, rank: int, word: bytes, worker: str) -> None:
+        """Keep a word for the client; all of them, for they are few."""
+        if known := self.runs.get(run):
+            known.words.append((rank, word))
+            known.told.set()
+
     # --- asked by clients
 
     async def lab_ask(self, run: str, client: str, world_size: int | None) -> dict[str, Any]:
@@ -172,6 +182,16 @@ class SchedulerSide(SchedulerPlugin):
         parcels, known.parcels, known.n_bytes = known.parcels, [], 0
         known.posted.clear()
         return parcels
+
+    async def lab_hear(self, run: str, seconds: float) -> list[tuple[int, bytes]]:
+        """What ranks have told; waits for it, at most so long."""
+        if (known := self.runs.get(run)) is None:
+            return []
+        with suppress(TimeoutError):
+            await asyncio.wait_for(known.told.wait(), seconds)
+        words, known.words = known.words, []
+        known.told.clear()
+        return words
 
     async def lab_look(self) -> list[dict[str, Any]]:
         """How all workers are: the fields of their WorkerSeen."""

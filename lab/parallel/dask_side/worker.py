@@ -115,6 +115,10 @@ class WorkerSide(WorkerPlugin):
     def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
         self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers, may_wait=may_wait))
 
+    def tell(self, run: str, rank: int, word: bytes) -> None:
+        message = {"op": "lab_tell", "run": run, "rank": rank, "word": word}
+        self.worker.loop.asyncio_loop.call_soon_threadsafe(self.worker.batched_send, message)
+
     def ended(self, run: str, rank: int) -> None:
         self._say(self.worker.scheduler.lab_ended(run=run, rank=rank, worker=self.worker.address))
 
