@@ -383,10 +383,8 @@ RECORDS = """
     from tests.parallel import programs
 
     with Cluster(client=sys.argv[1]) as there:
-        print("ready", flush=True)
-        sys.stdin.readline()
         with lab.record() as rec:
-            running = there.start(programs.reduces_often, 40, world_size=2)
+            running = there.start(programs.reduces_beside, 40, sys.argv[2], sys.argv[3], world_size=2)
             running.result()
         seen = [(type(e).__name__, e.rank, e.worker if isinstance(e, RankStarted) else "") for e in rec]
         print("seen", json.dumps([running.workers, seen]), flush=True)
@@ -394,14 +392,11 @@ RECORDS = """
 
 
 def test_launches_of_two_clients_at_once_do_not_mix(cluster, tmp_path):
-    path = tmp_path / "other.py"
+    path, at = tmp_path / "other.py", [str(tmp_path / "theirs"), str(tmp_path / "ours")]
     path.write_text(textwrap.dedent(RECORDS))
-    with Program(sys.executable, str(path), cluster.client.scheduler.address) as other:
-        other.until("ready")
+    with Program(sys.executable, str(path), cluster.client.scheduler.address, *at) as other:
         with lab.record() as rec:
-            mine = cluster.start(programs.reduces_often, 40, world_size=2)
-            other.process.stdin.write("go\n")
-            other.process.stdin.flush()
+            mine = cluster.start(programs.reduces_beside, 40, *reversed(at), world_size=2)
             mine.result()
         theirs, seen = json.loads(other.until(r"seen (.*)")[1])
     assert set(theirs) & set(mine.workers) == set()
