@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lab.errors import ArgumentError, MeshError
+from lab.parallel import memory
 from lab.parallel.launching import Launch
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Cluster:
         client: the Client that it works through.
 
     Raises:
-        MeshError: the workers cannot be started, or the scheduler cannot be reached.
+        MeshError: the workers cannot be started, there is too little memory, or the scheduler cannot be reached.
     """
 
     def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
@@ -52,12 +53,13 @@ class Cluster:
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
         require_guard(sys._getframe(2))
+        limit = memory.forewarn(n_workers, memory.room())
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
         local = LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", worker_dashboard_address=None,
+            dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
         )  # fmt: skip
         self._owned.append(local)
         client = Client(local)  # type: ignore[no-untyped-call]
