@@ -51,8 +51,8 @@ class Feed:
         self._expected: Mapping[int, int] | None = None
         self._wake, self._finishing, self._done = threading.Event(), threading.Event(), threading.Event()
         self._lock, self._given_up, self._n_in_hand = threading.Lock(), False, 0
-        self._told_ns, self._moved = 0, threading.Condition()
         self._news = self._looked = monotonic()
+        self._told_ns, self._moved = 0, threading.Condition()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="lab-feed", daemon=True)
 
     def start(self) -> None:

@@ -1,7 +1,8 @@
 """All-reduce of float32 from 4 KiB to 64 MiB on 2 and 4 Dask workers, and how fast a cluster starts and a launch fails.
 
-Beside our sockets: gloo where torch is installed, MPI where mpi4py and mpiexec are, and a plain copy of the buffer as the
-floor. All contestants live at once, in processes of their own, and take turns block by block: a busy machine hits all.
+Beside our sockets: gloo where torch is installed, MPI where mpi4py and mpiexec are, and a plain copy of the buffer as
+the floor. All contestants live at once, in processes of their own, and take turns block by block: a busy machine hits
+all.
 On virtual machines gloo's small sizes measure how an idle core wakes up; compare small sizes with MPI.
 """
 

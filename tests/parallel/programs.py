@@ -1,7 +1,11 @@
 """Rank programs of the tests: in a file of their own, so that workers import them by name."""
 
+import contextlib
+import ctypes
+import inspect
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -118,13 +122,13 @@ def waits_for_ever(comm, marker):
 
 def one_rank_calls_something_else(comm):
     if comm.rank == 1:
-        comm.broadcast_(np.ones(4), root=0)
+        comm.broadcast_(np.ones(4), root=0)  # on rank 1
     else:
-        comm.all_reduce_(np.ones(4))
+        comm.all_reduce_(np.ones(4))  # on rank 0
 
 
 def other_dtype(comm):
-    comm.all_reduce_(np.ones(4, np.float32 if comm.rank else np.float64))
+    comm.all_reduce_(np.ones(4, np.float32 if comm.rank else np.float64))  # on rank 0, on rank 1
 
 
 def one_rank_misses_a_call(comm):
@@ -195,3 +199,77 @@ class CannotBeRead:
 def reduces_often(comm, n_times):
     for _ in range(n_times):
         comm.all_reduce_(np.ones(1000) * comm.rank)
+
+
+def segfaults(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        ctypes.string_at(0)
+    comm.barrier()
+
+
+def leaves(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        sys.exit("enough")
+    comm.barrier()
+
+
+def falls(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        _deeper(0)
+    comm.barrier()
+
+
+def _deeper(n):
+    return _deeper(n + 1) + 1
+
+
+def adds_for_ever(comm, n_elements=1 << 18):
+    while True:
+        comm.all_reduce_(np.zeros(n_elements, np.float32))
+
+
+def computes_for_ever(comm):
+    comm.barrier()
+    while True:
+        pass
+
+
+def adds_again_and_again(comm, n_loops):
+    """The sum over all loops, exact."""
+    total = 0
+    for loop in range(n_loops):
+        total += int(comm.all_reduce_(np.full(1003, comm.rank + loop, np.int64)).sum())
+    return total
+
+
+def other_shape(comm):
+    comm.all_reduce_(np.ones((2, 3) if comm.rank == 1 else (3, 2)))  # on rank 0, on rank 1
+
+
+def other_order(comm):
+    if comm.rank == 1:
+        comm.barrier()  # on rank 1
+        comm.all_reduce_(np.ones(4))
+    else:
+        comm.all_reduce_(np.ones(4))  # on rank 0
+        comm.barrier()
+
+
+def lines_of(program, *words):
+    """The lines of a program's source that contain each of the words, as it stands in this file."""
+    text, first = inspect.getsourcelines(program)
+    return [first + next(i for i, line in enumerate(text) if word in line) for word in words]
+
+
+def open_files(_):
+    """How many files the process has open that are not sockets of Dask's own connections, and its threads."""
+    n_open, memfds = 0, 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            link = str(entry.readlink())
+            n_open += not link.startswith(("socket:", "/proc"))
+            memfds += "memfd" in link
+    return n_open, memfds, threading.active_count()

@@ -37,9 +37,8 @@ def told(events: Iterable[Told], **options: object) -> Recording:
 
 
 def collective(
-    operation: str, algorithm: str, arrays: Sequence[Array], *, number: int = 0, values: bool = True, plan: object = None,
-    root: int = 0,
-) -> list[Told]:  # fmt: skip
+    operation: str, algorithm: str, arrays: Sequence[Array], *, number: int = 0, values: bool = True, root: int = 0
+) -> list[Told]:
     """What the ranks of one collective tell, in lock step."""
     n, size = len(arrays), arrays[0].size
     held = [np.array(a).reshape(-1) for a in arrays]
@@ -60,7 +59,7 @@ def collective(
         )  # fmt: skip
         events.append((dst, event))
 
-    steps = [steps_of(plan or plan_of(operation, algorithm), rank, n) for rank in range(n)]
+    steps = [steps_of(plan_of(operation, algorithm), rank, n) for rank in range(n)]
     lockstep(steps, lambda rank, send: held[turned(rank)][elements(send.start, send.stop, n, size)].copy(), put)
     events += [(rank, CollectiveFinished(*about)) for rank in range(n)]
     return events
@@ -76,7 +75,7 @@ def in_batches(events: Sequence[Told], order: Sequence[int]) -> list[Told]:
     return [(rank, event) for rank in order for teller, event in events if teller == rank]
 
 
-def trained(world_size: int, *, n: int = 42, batch_size: int = 10, epochs: int = 1, algorithm: str = "ring") -> Recording:
+def trained(world_size: int) -> Recording:
     """A real data-parallel training on ranks that are threads: a small network on digits, 5 steps, the last of 2."""
     from lab.events import record
     from lab.parallel import run_ranks
@@ -85,9 +84,9 @@ def trained(world_size: int, *, n: int = 42, batch_size: int = 10, epochs: int =
     from tests.parallel.trainings import OPTIMIZERS, network, some_digits, tells_all
 
     module = network()
-    loader = lab.data.Loader(some_digits(n), batch_size, rng=0)
+    loader = lab.data.Loader(some_digits(42), 10, rng=0)
     optimizer = OPTIMIZERS["sgd"](module.parameters())
-    sent = packed(Training(module, loader, None, lab.cross_entropy, optimizer, n_epochs=epochs, measure_every=0))
+    sent = packed(Training(module, loader, None, lab.cross_entropy, optimizer, n_epochs=1, measure_every=0))
     with record(detail="value") as rec:
-        run_ranks(tells_all, sent, "", algorithm, world_size=world_size)
+        run_ranks(tells_all, sent, "", "ring", world_size=world_size)
     return rec

@@ -100,7 +100,7 @@ def bends(pair: Pair, circle: Circle, card: Point, *, both: bool = False, hub: i
     Example:
         >>> six = ring(6, (100, 50), (20, 30))
         >>> bends((0, 1), six, (100, 50)), bends((0, 2), six, (100, 50))
-        ((), ((80.0, -40.0), (260.0, -40.0)))
+        ((), ((80.0, -40.0), (125.0, -40.0), (170.0, -40.0), (215.0, -40.0), (260.0, -40.0)))
     """
     (ax, ay), (bx, by) = (circle.centres[rank] for rank in pair)
     dx, dy = bx - ax, by - ay
@@ -115,10 +115,21 @@ def bends(pair: Pair, circle: Circle, card: Point, *, both: bool = False, hub: i
         below, inwards = (bx, -dx) if hub == pair[0] else (ax, dx)
         return ((below + math.copysign(10.0, inwards), circle.height - card[1] - FALL),)
     if abs(dy) > 1:
-        return (ax, (ay + by) / 2), (bx, (ay + by) / 2)
+        return along(ax, bx, (ay + by) / 2)
     outside = -DETOUR if ay <= circle.height / 2 else circle.height + DETOUR
     inwards = math.copysign(card[0] * 0.3, dx)
-    return (ax + inwards, outside), (bx - inwards, outside)
+    return along(ax + inwards, bx - inwards, outside)
+
+
+def along(start: float, stop: float, y: float, stride: float = 45.0) -> tuple[Point, ...]:
+    """Points on a level way, close enough that the smooth line through them does not swing out at its ends.
+
+    Example:
+        >>> along(0.0, -90.0, 5.0)
+        ((0.0, 5.0), (-45.0, 5.0), (-90.0, 5.0))
+    """
+    n = max(1, math.ceil(abs(stop - start) / stride))
+    return tuple((start + (stop - start) * k / n, y) for k in range(n + 1))
 
 
 def _crosses(a: Point, b: Point, centre: Point, card: Point) -> bool:

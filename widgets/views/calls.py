@@ -37,6 +37,9 @@ class Call(NamedTuple):
 class Calls:
     """The collectives of a recording; `update` looks at what is new in it.
 
+    Attributes:
+        seen: how many events have been looked at.
+
     Example:
         >>> from lab.events import Bus, Recording
         >>> bus, rec = Bus(), Recording()
@@ -54,7 +57,7 @@ class Calls:
         self.events = events
         self._first, self._number, self._launch = array("q"), array("q"), array("q")
         self._launches = [0]  # positions at which they begin
-        self._seen = 0
+        self.seen = 0
         self._generation = self._world = -1
         self._latest: dict[int, int] = {}  # by rank, number of its latest call in this launch
         self._known: set[int] = set()  # numbers of the calls of this launch
@@ -65,12 +68,12 @@ class Calls:
 
     def __getitem__(self, index: int) -> Call:
         launch = self._launch[index]
-        bound = self._launches[launch + 1] if launch + 1 < len(self._launches) else self._seen
+        bound = self._launches[launch + 1] if launch + 1 < len(self._launches) else self.seen
         return Call(range(len(self))[index], self._number[index], self._first[index], bound)
 
     def update(self) -> None:
         """Take what was recorded since the last time."""
-        start, stop = self._seen, len(self.events)
+        start, stop = self.seen, len(self.events)
         if start == stop:
             return
         ranks, calls = (self.events.columns(kind, start, stop) for kind in (RankStarted, CollectiveStarted))
@@ -81,7 +84,7 @@ class Calls:
                 self._rank_started(position, number)
             else:
                 self._entered(position, rank, number, world)
-        self._seen = stop
+        self.seen = stop
 
     def _rank_started(self, position: int, generation: int) -> None:
         if generation != self._generation:
@@ -120,11 +123,13 @@ class Calls:
 
     def latest(self, *, complete: bool) -> Call | None:
         """The latest call, if possible one that is complete, and no barrier, in which nothing is to be seen."""
-        recent = [self[i] for i in range(len(self) - 1, max(-1, len(self) - 1 - LOOK_BACK), -1)]
-        telling = [call for call in recent if self.started(call).operation != "barrier"] or recent
-        if complete:
-            telling = [next((call for call in telling if self.complete(call)), *telling[:1])] if telling else []
-        return telling[0] if telling else None
+        found: list[Call] = []
+        for i in range(len(self) - 1, max(-1, len(self) - 1 - LOOK_BACK), -1):
+            if self.started(self[i]).operation != "barrier":
+                found.append(self[i])
+                if not complete or self.complete(self[i]):
+                    return self[i]
+        return next(iter(found), self[len(self) - 1] if len(self) else None)
 
 
 def _rows(columns: Mapping[str, Any], *names: str) -> Iterator[tuple[int, ...]]:

@@ -78,7 +78,7 @@ def moment_of(state: Replicas, end: Replicas) -> Moment:
     replicas = state.steps.get(key, {})
     shown = dict(replicas) if newest or phase < 0 else {rank: at.until(phase) for rank, at in replicas.items()}
     failed = {rank: reason for rank, (how, reason) in state.ended.items() if how == "failed" and rank not in state.lost}
-    return Moment(step_of(key) if keys else -1, phase, shown, crew, state.lost, failed, state.moved, state.links)
+    return Moment(step_of(key) if keys else -1, phase, shown, crew, state.lost, failed, state.moved, end.links)
 
 
 def _phase(state: Replicas, key: int, crew: tuple[int, ...], gone: Mapping[int, int]) -> int:

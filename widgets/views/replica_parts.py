@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from widgets.layout.ring import along
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
 from widgets.views.replica_moment import Moment
@@ -33,7 +34,7 @@ class Row(NamedTuple):
 
 TITLES = (
     Row("shard", "of the batch"), Row("model", "loss of its shard"), Row("gradient", "norm of its share"),
-    Row("all-reduce", "received chunks"), Row("sum", "norm"), Row("update", "CRC-32 of all"),
+    Row("all-reduce", "received chunks"), Row("sum", "norm"), Row("update", "CRC of parameters"),
 )  # fmt: skip
 
 
@@ -63,9 +64,9 @@ def nodes_of(moment: Moment) -> Iterator[Node]:
                 label, sublabel = f"rank {rank}", "lost" if gone else "failed" if rank in moment.failed else sublabel
             status = _state(moment, rank, at, row, odd.get(row, frozenset()))
             aria = f"rank {rank}, {TITLES[row].title}: {_aloud(moment, rank, at, row)}"
-            kind = ("leaf", "device", "op", "group", "op", "output")[row]
-            yield Node(f"{name}{rank}", *place(k, row, len(crew)), width, BOX, label, sublabel, kind=kind,
-                       state=status, aria=aria)  # fmt: skip
+            kind = ("leaf", "device", "op", "constant", "op", "output")[row]
+            yield Node(f"{name}{rank}", *place(k, row, len(crew)), width - 20 * (row == 3), BOX, label, sublabel,
+                       kind=kind, state=status, aria=aria)  # fmt: skip
 
 
 def _words(moment: Moment, rank: int, at: Replica, row: int) -> tuple[str, str]:
@@ -80,7 +81,9 @@ def _words(moment: Moment, rank: int, at: Replica, row: int) -> tuple[str, str]:
         return number(at.contributed), milliseconds(at, 1)
     if row == 3:
         moved = moment.moved(rank)
-        return ("sum", "not recorded") if moved is None else (f"{moved.n_hops} hops", n_bytes(moved.n_bytes))
+        if moved is None:
+            return "+", "not recorded" if len(moment.crew) > 1 else "no others"
+        return f"{moved.n_hops} hop{'s' * (moved.n_hops != 1)}", n_bytes(moved.n_bytes)
     if row == 4:
         return number(at.total), milliseconds(at, 2)
     return f"{at.checksum:08x}", milliseconds(at, 3)
@@ -90,7 +93,8 @@ def milliseconds(at: Replica, phase: int) -> str:
     """How long a phase took, "" if it was not told."""
     if phase >= len(at.ms) or math.isnan(at.ms[phase]):
         return ""
-    return f"{at.ms[phase]:.3g} ms"
+    ms = at.ms[phase]
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1000:.3g} s"
 
 
 def _state(moment: Moment, rank: int, at: Replica | None, row: int, odd: frozenset[int]) -> str:
@@ -163,8 +167,8 @@ def _round(src: int, dst: int, n: int) -> tuple[tuple[float, float], ...]:
     if abs(src - dst) == 1:
         return ()
     (ax, ay), (bx, _) = place(src, 3, n), place(dst, 3, n)
-    low = ay + BOX / 2 + 12
-    return (ax - 30, low), (bx + 30, low)
+    inwards = math.copysign(16.0, bx - ax)
+    return along(ax + inwards, bx - inwards, ay + BOX / 2 + 13)
 
 
 def tokens_of(edges: list[Edge]) -> tuple[Token, ...]:
@@ -195,7 +199,7 @@ def _common(moment: Moment, row: int) -> tuple[str, str] | None:
     told = [at for at in moment.replicas.values() if at.phase >= SHOWN_FROM[row]]
     if len(told) < len(moment.here) or not told:
         return None
-    return "text", f"{'norm' if row == 4 else 'CRC-32'}: equal on all {len(told)}"
+    return "text", f"{'norm' if row == 4 else 'CRC'} equal on all"
 
 
 def extent(moment: Moment) -> tuple[float, float]:

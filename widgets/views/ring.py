@@ -16,7 +16,7 @@ from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
 from widgets.views.calls import Call, Calls
-from widgets.views.collective import Collective, Holdings, holdings
+from widgets.views.collective import MOST_HOPS, Collective, Holdings, holdings
 from widgets.views.ring_parts import edges_of, legend_of, marks_of, nodes_of, tokens_of
 from widgets.views.ring_plan import Plan, plan_of
 from widgets.views.ring_telling import account, caption, moment, sentence
@@ -55,6 +55,8 @@ class RingView(View[Collective]):
         self._number: int | None = None
         self._known: tuple[int, int, Collective] = (-1, 0, Collective())  # place of the call, events folded, the state
         self._planned: tuple[Collective, Plan | None] | None = None
+        self._chosen: tuple[object, Call | None] = None, None
+        self._stops: tuple[Call | None, Positions] = None, np.empty(0, np.int64)
         self._controls: Any = None
         if collective is not None and not self.recording.live and self._call() is None:
             raise ViewError(
@@ -66,10 +68,14 @@ class RingView(View[Collective]):
 
     def _call(self) -> Call | None:
         self._calls.update()
-        if self.collective is None:
-            return self._calls.latest(complete=not self.recording.live)
-        n = len(self._calls)
-        return self._calls[self.collective] if -n <= self.collective < n else None
+        key = self._calls.seen, self.recording.live, self.collective
+        if self._chosen[0] != key:
+            n = len(self._calls)
+            if self.collective is None:
+                self._chosen = key, self._calls.latest(complete=not self.recording.live)
+            else:
+                self._chosen = key, self._calls[self.collective] if -n <= self.collective < n else None
+        return self._chosen[1]
 
     def choose(self, collective: int | None) -> None:
         """Show another collective; as the argument of the same name."""
@@ -106,12 +112,13 @@ class RingView(View[Collective]):
     def stop_positions(self, events: Events) -> Positions:
         """One for all who entered, one for each step, one for all who left; as late as the events of all ranks are."""
         call = self._call()
-        if call is None:
-            return np.empty(0, np.int64)
+        if call is None or call == self._stops[0]:
+            return self._stops[1] if call is not None else np.empty(0, np.int64)
         stretch = Stretch(events, call.first, call.bound)
         entered, moved, left = _mine(stretch, call.number)
         hops = stretch.columns(ChunkMoved)
-        steps = hops["step"][hops["collective"] == call.number]
+        steps = hops["step"][hops["collective"] == call.number][:MOST_HOPS]
+        moved = moved[:MOST_HOPS]
         last = [entered[-1], *(moved[steps == step][-1] for step in np.unique(steps))]
         whole = self._whole(call)
         if len(left) or whole.broken:
@@ -120,8 +127,8 @@ class RingView(View[Collective]):
         stops = np.maximum.accumulate(np.asarray(last, np.int64)) + 1
         room = np.arange(len(stops))
         # Two steps may be complete at one event, if slow ranks are told late; each is a stop of its own all the same.
-        distinct: Positions = np.minimum.accumulate((stops - room)[::-1])[::-1] + room
-        return distinct
+        self._stops = call, np.minimum.accumulate((stops - room)[::-1])[::-1] + room
+        return self._stops[1]
 
     def state_at(self, position: int) -> Collective:
         """The collective after the stops up to `position`; what was told too early or late belongs to its step."""

@@ -139,4 +139,5 @@ def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int) ->
     tick = ", with a tick where the text-book ends" * (plan.expected(0) is not None)
     lost = f" {n_dropped:,} events were lost on the way: sums may be more complete than shown." * (n_dropped > 0)
     more = f" {n - MOST_RANKS} more ranks are not drawn." * (n > MOST_RANKS)
+    more += f" {state.n_left_out:,} later hops are not shown." * (state.n_left_out > 0)
     return f"From the run: {cell}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from importlib.machinery import ModuleSpec
 from time import monotonic, perf_counter_ns
 from typing import Any
 
@@ -18,6 +20,7 @@ from lab.parallel.dask_side.worker import WorkerSide, task
 from lab.parallel.feed import Arrivals
 from lab.parallel.rank import Ticket
 from lab.parallel.relay import Parcel
+from lab.parallel.versions import differences, versions
 
 
 class ClientSide:
@@ -27,9 +30,22 @@ class ClientSide:
         self.client: Any = client
 
     def install(self) -> None:
-        """Put the plugins on the scheduler and on all workers, present and future; once is enough."""
+        """Put the plugins on the scheduler and on all workers, present and future; once is enough.
+
+        Raises:
+            ImportError: somebody has no lab; a table of whom, for workers.
+        """
         self.client.register_plugin(SchedulerSide())
-        self.client.register_plugin(WorkerSide())
+        try:
+            self.client.register_plugin(WorkerSide())
+        except Exception as error:
+            # What a worker raised comes as a bare Exception with its text. Only a function that every Python has can
+            # be run there to find out more.
+            found = self.client.run(importlib.util.find_spec, "lab", on_error="return")
+            without = {worker: {"lab": "none"} for worker, spec in found.items() if not isinstance(spec, ModuleSpec)}
+            if not without:
+                raise
+            raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
     def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
         """Workers for a run, or its place in the queue."""

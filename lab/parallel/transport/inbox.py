@@ -49,8 +49,7 @@ class Inbox:
         self._keeping: bytearray | None = None
 
     def read_header(self, sock: socket.socket, foreseen: bytes, n_bytes: int) -> bool:
-        """Whether the header is complete; if it is not the one that was `foreseen` (of a piece of `n_bytes`), `header`
-        says what it is.
+        """Whether the header is complete; `header` says what it is if not the one `foreseen`, of `n_bytes` of body.
 
         Raises:
             EOFError: the peer hung up.
