@@ -90,6 +90,7 @@ class Cluster:
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
         running = self.start(program, *args, **options)
         try:
             return running.result()

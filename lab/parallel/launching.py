@@ -19,6 +19,7 @@ from lab.errors import ArgumentError, LostRankError, MeshError, RunError
 from lab.events.bus import bus
 from lab.events.catalogue import RankLost
 from lab.events.event import ORIGIN, Origin
+from lab.parallel import sending
 from lab.parallel.feed import SETTLE
 from lab.parallel.following import Following
 from lab.parallel.hearing import Hearing
@@ -96,6 +97,7 @@ class Launch:
             MeshError: the ranks do not fit together, or there are too few workers.
             RunError: it was stopped, or has not ended within `timeout` seconds (it runs on).
         """
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
         try:
             if not self._done.wait(timeout):
                 raise RunError("the launch has not ended yet", given=repr(self), hint="wait longer, or stop() it")
@@ -105,7 +107,7 @@ class Launch:
             raise
         self._thread.join()
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(None)  # the frames of our own thread tell a learner nothing
         return self._results
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -292,14 +294,12 @@ class Launch:
 
 
 def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:
-    import cloudpickle
-
     if not callable(program):
         raise ArgumentError("a program is a function", given=type(program).__name__, hint="launch(program, *args)")
     state = STATE.get()
     shipped = State(kinks=state.kinks, dtype=state.dtype, anomaly=state.anomaly)
     try:
-        return bytes(cloudpickle.dumps((program, args, shipped)))
+        return sending.dumps((program, args, shipped))
     except Exception as error:
         raise ArgumentError("the program or an argument cannot be sent to workers",
                             given=f"{type(error).__name__}: {error}",
