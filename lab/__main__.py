@@ -1,4 +1,4 @@
-"""The command line: `python -m lab open | doctor | warm`, also installed as `autodiff-lab`.
+"""The command line: `python -m lab open | train | replay | doctor | warm`, also installed as `autodiff-lab`.
 
 Each verb is one function that returns an exit code: 0 well, 1 not well, 2 a wrong command, 130 after Ctrl-C.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab import __version__, doctor, opener
+from lab.cli import arguments as verb_arguments
 from lab.errors import LabError
 
 MAX_PORT = 65_535
@@ -63,6 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--no-browser", action="store_true", help="print the address instead of opening a browser")
     verb.add_argument("--port", type=_port, default=8888, help="first port to try; the next free one is taken")
     verb.set_defaults(run=_open)
+
+    verb_arguments.add_to(verbs)
 
     verb = verbs.add_parser("doctor", help="check this machine, and say what to do where something is wrong",
                             description="Check in a few seconds whether the lab can work here; each line that failed "

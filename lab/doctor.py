@@ -11,7 +11,9 @@ import os
 import platform
 import re
 import shutil
+import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,6 +25,10 @@ from typing import NamedTuple
 from lab import __version__, opener
 
 MIB = 1 << 20
+LESSON_MB = 900
+"""Notebook server, kernel and four workers at most, in all; `tests/benchmarks memory` measures."""
+PATIENCE_S = 30
+"""How long two workers may take to start: 2 s on a machine at rest."""
 
 SETTINGS: dict[str, tuple[str, str]] = {
     "LAB_LOG": ("", "level of the lab's messages on stderr, read at `import lab`: debug, info, warning or error"),
@@ -51,6 +57,15 @@ class Result(NamedTuple):
     found: str
     cure: str = ""
 
+
+TWO_RANKS = """
+import numpy as np
+from lab.parallel import Cluster
+
+with Cluster(2) as cluster:
+    print(int(cluster.launch(lambda comm: comm.all_reduce_(np.array([1.0 + comm.rank]))[0])[0]))
+"""
+CLUSTER_CURE = "see memory, loopback and temporary files above; until then everything without workers can be used"
 
 CHECKS: dict[str, Callable[[], str]] = {}
 
@@ -244,32 +259,16 @@ def lessons() -> str:
 
 @check("memory")
 def memory() -> str:
-    """The limit of this container, or what the machine has."""
-    limit = next(filter(None, map(_cgroup_limit, ("memory.max", "memory/memory.limit_in_bytes"))), None)
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else None
-    bounds = [bound for bound in (limit, total) if bound]
-    if not bounds:
+    """What is free: of the machine's, or of what this container may use."""
+    from lab.parallel import memory as forewarning
+
+    here = forewarning.room()
+    if here is None:
         return "unknown on this platform"
-    found = f"{min(bounds) // MIB} MiB" + (" (limit of the container)" if min(bounds) == limit else "")
-    if min(bounds) < 1000 * MIB:
-        raise Ailment(found, "close other notebooks: a lesson wants up to 1,000 MiB", serious=False)
-    return found
-
-
-def _cgroup_limit(name: str) -> int | None:
-    """The smallest limit between our own control group and the root, in bytes; None where there is none."""
-    root = Path("/sys/fs/cgroup")
-    try:
-        lines = Path("/proc/self/cgroup").read_text("ascii").splitlines()
-    except OSError:
-        return None  # not Linux
-    own = next((line[3:] for line in lines if line.startswith("0::")), "/").strip("/")
-    limits = []
-    for folder in [root / own, *(root / own).parents]:
-        path = folder / name
-        if path.is_file() and (text := path.read_text("ascii").strip()).isdigit():
-            limits.append(int(text))
-    return min(limits, default=None)
+    if here.free < LESSON_MB * forewarning.MB:
+        cure = f"close other notebooks: a lesson with four workers takes up to {LESSON_MB} MB"
+        raise Ailment(str(here), cure, serious=False)
+    return str(here)
 
 
 @check("shared memory")
@@ -285,6 +284,46 @@ def shared_memory() -> str:
     if free < 64:
         raise Ailment(f"/dev/shm has {free} MiB free", cure, serious=False)
     return f"/dev/shm, {free} MiB free"
+
+
+@check("unix sockets")
+def unix_sockets() -> str:
+    """Ranks on one machine talk through them."""
+    cure = "ranks use TCP on 127.0.0.1 instead, a little slower; nothing to do"
+    if not hasattr(socket, "AF_UNIX"):
+        raise Ailment("none on this platform", cure, serious=False)
+    try:
+        with socket.socket(socket.AF_UNIX) as door, socket.socket(socket.AF_UNIX) as caller:
+            door.bind("")  # Linux chooses an abstract name, which no folder need hold
+            door.listen()
+            caller.connect(door.getsockname())
+    except OSError as error:
+        raise Ailment(str(error), cure, serious=False) from error
+    return "can be used"
+
+
+@check("cluster")
+def cluster() -> str:
+    """Two workers start on this machine, and their ranks find each other."""
+    start = time.perf_counter()
+    root = opener.checkout()  # whose folder need not be where the doctor was called
+    found = [str(root)] if root else []
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([*found, *filter(None, [os.environ.get("PYTHONPATH")])])}
+    child = subprocess.Popen(  # noqa: S603 - in a process of its own: whatever goes wrong there ends with it
+        [sys.executable, "-c", TWO_RANKS], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True)  # fmt: skip
+    try:
+        out, err = child.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        raise Ailment(f"two workers did not start within {PATIENCE_S} s", CLUSTER_CURE, serious=False) from None
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+    if out.strip() != "3":
+        lines = [line for line in err.splitlines() if line.strip()] or [f"two ranks gave {out.strip()!r}, not 3"]
+        raise Ailment(lines[-1][:200], CLUSTER_CURE, serious=False)
+    return f"two workers sum over their sockets ({time.perf_counter() - start:.1f} s with their start)"
 
 
 @check("processors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
@@ -46,3 +47,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def require_room(path: str | os.PathLike[str], n_bytes: int) -> None:
+    """Find out whether `replacing(path)` would succeed now with so many bytes; leaves nothing behind.
+
+    Raises:
+        OSError: the folder is missing or read-only, the disk has less room, or `path` is a folder.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     require_room(Path(folder) / "answer", 1000)
+        ...     list(Path(folder).iterdir())
+        []
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    beside = target.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with beside.open("xb") as file:
+            if hasattr(os, "posix_fallocate"):  # the size alone would be granted by a full disk too
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+    finally:
+        with contextlib.suppress(OSError):  # it could not be made
+            beside.unlink()

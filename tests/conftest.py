@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from tests import dependencies
+
 # One BLAS thread, here and in every child: two threads on a busy two-core machine make a step many times slower, and
 # the order of summation, so the last bit, would depend on the machine.
 for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -29,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, print_blob=True)
     settings.register_profile("soak", deadline=None, max_examples=EXAMPLES * max(factor, 1), print_blob=True)
     settings.load_profile("soak" if factor else "ci" if os.environ.get("CI") else "desk")
+
+
+def pytest_report_header() -> str:
+    """Which of the Binder image's pins these tests do not run with: then they say nothing about the image."""
+    pins = dependencies.pinned((dependencies.ROOT / "binder" / "environment.yml").read_text("utf-8"))
+    return f"binder/environment.yml: {'; '.join(dependencies.differing(pins)) or 'exactly what is installed here'}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,6 +7,8 @@ claim is tested; `pinned` gives what the Binder image has; `newest` and `any` co
 import re
 import sys
 import tomllib
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +27,25 @@ def lowest(pyproject: str) -> list[str]:
 def pinned(environment: str) -> list[str]:
     """The `name==version` lines of a conda environment file."""
     return re.findall(r"^\s*- ([\w.-]+==[^\s#]+)", environment, flags=re.MULTILINE)
+
+
+def differing(pins: Iterable[str]) -> list[str]:
+    """Of pins those that this environment does not have, each with what it has instead."""
+    found = []
+    for name, wanted in (re.match(r"([\w.-]+)==([^\s;]+)", pin).groups() for pin in pins):
+        try:
+            here = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            here = "none"
+        if here != wanted and not here.startswith(f"{wanted}.0"):  # a bound of 2.1 is version 2.1.0
+            found.append(f"{name} {wanted} pinned, {here} here")
+    return found
+
+
+def made_from() -> list[str]:
+    """The pins that this environment was made from: what stands in its constraints.txt (see the Makefile)."""
+    path = Path(sys.prefix, "constraints.txt")
+    return [line for line in path.read_text("utf-8").splitlines() if "==" in line] if path.is_file() else []
 
 
 def main(which: str) -> int:

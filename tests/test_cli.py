@@ -1,7 +1,11 @@
 """The command line as a user meets it: real processes, exit codes, plain terminals."""
 
+import contextlib
 import os
+import pty
 import re
+import resource
+import select
 import signal
 import subprocess
 import sys
@@ -12,18 +16,23 @@ import pytest
 from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.errors import KernelError
+from lab.events import RankStarted, Recording, StepFinished
+from lab.parallel import memory
+from tests.support import free_port, without_root_powers
+from widgets.export.facts import facts_of
+from widgets.export.report import report_page
 
 ROOT = Path(__file__).parent.parent
 
 
-def run(*words, **environment):
+def run(*words, preexec_fn=None, **environment):
     """`python -m lab WORDS` with no terminal, in an environment where None removes a variable."""
     merged = {name: value for name, value in (os.environ | environment).items() if value is not None}
     return subprocess.run([sys.executable, "-m", "lab", *words], cwd=ROOT, env=merged, stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)
+                          capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-@pytest.mark.parametrize("verb", [(), ("open",), ("doctor",), ("warm",)])
+@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("doctor",), ("warm",)])
 def test_help_is_given(verb):
     done = run(*verb, "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -134,6 +143,294 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+# train and replay
+
+
+@pytest.mark.parametrize(("words", "complaint"), [
+    ("train --workers -1", "argument --workers: a whole number of at least 0, not '-1'"),
+    ("train --epochs 0", "argument --epochs: a whole number of at least 1, not '0'"),
+    ("train --learning-rate nan", "argument --learning-rate: a positive number, not 'nan'"),
+    ("train --learning-rate fast", "argument --learning-rate: a positive number, not 'fast'"),
+    ("train --data cats", "argument --data: invalid choice: 'cats'"),
+    ("train --report page.svg", "argument --report: a page has a name that ends in .html, not 'page.svg'"),
+    ("train --parallel pipeline", "--parallel pipeline needs --workers 2 or more"),
+    ("train --parallel pipeline --workers 1", "--parallel pipeline needs --workers 2 or more"),
+    ("train --workers 2 --parallel pipeline --schedule mine", "--schedule is one of 1f1b, gpipe, naive, not 'mine'"),
+    ("train --schedule gpipe", "--schedule needs --parallel pipeline"),
+    ("train --workers 2 --micro 4", "--micro needs --parallel pipeline"),
+    ("train --paced", "--paced needs --parallel pipeline"),
+    ("train --report a.html --record ./a.html", "--report and --record need a file each"),
+    ("replay", "the following arguments are required: RECORDING, --report"),
+])
+def test_a_training_that_cannot_be_meant_is_2_with_the_reason(words, complaint, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(words.split())
+    assert left.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with the report and the recording of one epoch, and what was said."""
+    folder = tmp_path_factory.mktemp("trained")
+    done = run("train", "--epochs", "2", "--report", str(folder / "a.html"), "--record", str(folder / "a.rec"))
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, done.stdout
+
+
+def test_training_logs_each_evaluation_where_no_line_can_move(trained):
+    folder, out = trained
+    *steps, result, recording, report = out.splitlines()
+    assert [line.split(":")[0] for line in steps] == ["Step 0 of 46", "Step 23 of 46", "Step 46 of 46"]
+    assert all(re.search(r"test loss [\d.]+, accuracy [\d.]+ %$", line) for line in steps)
+    assert result.startswith("Result 'digits': finished after 46 steps")
+    assert recording == f"The recording is in {folder / 'a.rec'}"
+    assert report == f"The report is in {folder / 'a.html'}"
+    assert "\r" not in out
+    assert sorted(path.name for path in folder.iterdir()) == ["a.html", "a.rec"]
+
+
+def test_a_replay_makes_the_same_page_byte_for_byte(trained, tmp_path):
+    folder, _ = trained
+    done = run("replay", str(folder / "a.rec"), "--report", str(tmp_path / "again.html"), PYTHONHASHSEED="7",
+               TZ="Asia/Tokyo", LC_ALL="C")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Training on digits, in one process" in done.stdout
+    assert (tmp_path / "again.html").read_bytes() == (folder / "a.html").read_bytes()
+
+
+def test_the_recording_of_a_training_says_how_it_was_made_and_nothing_of_this_machine(trained):
+    folder, _ = trained
+    meta = Recording.load(folder / "a.rec").meta
+    words = "autodiff-lab train --data digits --workers 0 --parallel data --epochs 2 --batch-size 64"
+    assert meta["command"] == f"{words} --learning-rate 0.001"
+    assert {"lab", "python", "numpy", "numba", "distributed", "plotly"} <= meta.keys()
+    assert str(folder) not in str(meta)
+
+
+def test_training_moves_one_line_on_a_terminal(tmp_path):
+    here, there = pty.openpty()
+    with subprocess.Popen([sys.executable, "-m", "lab", "train", "--epochs", "3"], cwd=ROOT, stdin=there, stdout=there,
+                          stderr=there, env=os.environ | {"TERM": "xterm", "COLUMNS": "60"}) as process:
+        os.close(there)
+        seen = b""
+        with contextlib.suppress(OSError):  # so a terminal says that everybody has gone
+            while part := os.read(here, 4096):
+                seen += part
+    os.close(here)
+    assert process.returncode == 0
+    moving = [line for line in seen.decode().split("\r") if line.startswith("[")]
+    assert moving
+    assert all(re.match(r"\[#* *\] step \d+ of 69", line) and len(line) < 60 for line in moving)
+    assert "Step 23" not in seen.decode()
+    assert "finished after 69 steps" in seen.decode().splitlines()[-1]
+
+
+def begun(*words):
+    """A training of its own process group that has done its first epoch."""
+    process = subprocess.Popen([sys.executable, "-m", "lab", "train", *words], cwd=ROOT, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert any(line.startswith("Step 23") for line in process.stdout)
+    return process
+
+
+def test_ctrl_c_is_130_and_what_was_recorded_is_written(tmp_path):
+    page, record = tmp_path / "a.html", tmp_path / "a.rec"
+    with begun("--epochs", "100000", "--report", str(page), "--record", str(record)) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "\nStopped.\n")
+    assert f"The report is in {page}" in out
+    recording = Recording.load(record)
+    assert recording[-1].state == "stopped"
+    assert len(recording.positions(StepFinished)) >= 23
+    assert report_page(recording).encode() == page.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
+
+
+def members(session):
+    """The processes of a session: a training and all that it started."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, its_session, *_ = entry.read_text().rpartition(")")[2].split()
+            if int(its_session) == session and state != "Z":
+                found.append(int(entry.parent.name))
+    return found
+
+
+def left_behind_by(process):
+    """What of its session is still there when each has had time to see that its parent has gone."""
+    for pid in members(process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(pid)
+            select.select([handle], [], [], 30)
+            os.close(handle)
+    return members(process.pid)
+
+
+def workers_of(record):
+    """The process ids of the ranks of a training, from its recording once it has ended."""
+    return dict(zip(*(Recording.load(record).columns(RankStarted)[name].tolist() for name in ("rank", "pid")),
+                    strict=True))
+
+
+def sections(page):
+    return re.findall(r'data-name="([^"]+)"', page.read_text())
+
+
+def test_training_on_workers_is_reported_and_replayed_byte_for_byte_without_home_terminal_or_locale(tmp_path):
+    page, record, again = (tmp_path / name for name in ("a.html", "a.rec", "again.html"))
+    page.with_name("home").write_text("not a folder")
+    done = run("train", "--workers", "2", "--epochs", "1", "--report", str(page), "--record", str(record),
+               HOME=str(tmp_path / "home"), LC_ALL="C", LANG="C", TERM=None, PYTHONIOENCODING="ascii", PYTHONUTF8="0",
+               PYTHONDONTWRITEBYTECODE="1", XDG_CACHE_HOME=None)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Starting 2 workers ...\nStep 0 of 23: test loss")
+    assert "Result 'digits': finished after 23 steps" in done.stdout
+    assert run("replay", str(record), "--report", str(again)).returncode == 0
+    assert page.read_bytes() == again.read_bytes()
+    assert page.stat().st_size < 6_000_000
+    assert {"Loss", "One all-reduce"} <= set(sections(page))
+    recording = Recording.load(record)
+    assert dict(facts_of(recording))["Ranks"] == "2 on 2 worker processes"
+    assert recording.dropped == 0
+    assert not [kind for kind in recording.kinds if kind.per_operation]
+
+
+def test_training_as_a_paced_pipeline_is_reported_as_one(tmp_path):
+    page = tmp_path / "a.html"
+    words = "train --workers 2 --parallel pipeline --schedule gpipe --micro 4 --paced 1 --epochs 1 --report"
+    done = run(*words.split(), str(page))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "One step of the pipeline" in sections(page)
+    text = page.read_text()
+    assert "2 stages, 4 micro-batches, paced: no measure of this machine" in text
+    assert "--schedule gpipe --micro 4 --paced 1.0" in text
+
+
+def test_ctrl_c_stops_all_ranks_and_what_they_recorded_is_written(tmp_path):
+    page, record = tmp_path / "a.html", tmp_path / "a.rec"
+    with begun("--workers", "2", "--epochs", "100000", "--report", str(page), "--record", str(record)) as process:
+        os.killpg(process.pid, signal.SIGINT)  # a terminal tells every process of the group
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "\nStopped.\n")
+    assert f"The report is in {page}" in out
+    assert left_behind_by(process) == []
+    assert Recording.load(record)[-1].state == "stopped"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
+
+
+def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):
+    record = tmp_path / "a.rec"
+    with begun("--workers", "2", "--epochs", "100000", "--record", str(record)) as process:
+        ranks = [pid for pid in members(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(ranks[0], signal.SIGKILL)
+        out, err = process.communicate()
+    assert process.returncode == 1
+    problem, given, hint = err.splitlines()
+    lost = {pid: rank for rank, pid in workers_of(record).items()}[ranks[0]]
+    assert f"rank {lost}" in problem + given
+    assert hint.startswith("hint:")
+    assert "Traceback" not in err
+    assert f"The recording is in {record}" in out
+    assert Recording.load(record)[-1].state == "failed"
+    assert left_behind_by(process) == []
+
+
+def test_a_scheduler_that_is_not_there_is_told_in_three_lines(capsys):
+    assert cli.main(["train", "--scheduler", f"tcp://127.0.0.1:{free_port()}"]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("the scheduler cannot be reached\n")
+    assert len(said.err.splitlines()) == 3
+
+
+def test_a_training_killed_at_any_moment_leaves_the_old_report_whole(tmp_path):
+    page = tmp_path / "a.html"
+    page.write_text("old")
+    with begun("--epochs", "100000", "--report", str(page)) as process:
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert page.read_text() == "old"
+
+
+@pytest.mark.parametrize(("name", "why"), [
+    ("missing/a", "No such file or directory"), ("file/a", "Not a directory"), ("folder", "Is a directory"),
+    ("locked/a", "Permission denied"),
+])
+@pytest.mark.parametrize(("option", "what", "ending"), [("--report", "report", ".html"), ("--record", "recording", "")])
+def test_a_file_that_cannot_be_written_is_refused_before_the_training(tmp_path, name, why, option, what, ending):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / f"folder{ending}").mkdir()
+    (tmp_path / "locked").mkdir(0o555)
+    path = tmp_path / f"{name}{ending}"
+    done = run("train", option, str(path), preexec_fn=without_root_powers)
+    assert (done.returncode, done.stdout) == (1, "")
+    hint = "make the folder, make room, or name another place"
+    assert done.stderr == f"the {what} cannot be written\ngiven: {path}: {why}\nhint:  {hint}\n"
+
+
+def with_little_room():
+    """Runs in the child: no file may have more than 1 MB, as on a disk that is nearly full."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+
+
+def test_too_little_room_is_told_before_the_training_and_nothing_is_left(tmp_path):
+    done = run("train", "--report", str(tmp_path / "a.html"), preexec_fn=with_little_room)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a.html: File too large (room for 6 MiB is wanted)\n" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_fills_up_later_costs_the_report_and_not_the_recording(tmp_path, monkeypatch, capsys):
+    def full(recording, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("widgets.export.report.report", full)
+    page, record = tmp_path / "a.html", tmp_path / "a.rec"
+    page.write_text("old")
+    assert cli.main(["train", "--epochs", "1", "--report", str(page), "--record", str(record)]) == 1
+    assert capsys.readouterr().err == (
+        f"the report could not be written\ngiven: {page}: No space left on device\n"
+        "hint:  a file that was there before is unchanged\n"
+    )
+    assert page.read_text() == "old"
+    assert len(Recording.load(record).positions(StepFinished)) == 23
+
+
+def test_a_run_whose_loss_is_no_number_is_told_in_three_lines_and_still_reported(tmp_path, capsys):
+    record = tmp_path / "a.rec"
+    assert cli.main(["train", "--learning-rate", "1e30", "--record", str(record)]) == 1
+    said = capsys.readouterr()
+    problem, given, hint = said.err.splitlines()
+    assert problem == "the loss became nan at step 2"
+    assert "first nan or inf in matmul" in given
+    assert hint == "hint:  a smaller --learning-rate than 1e+30"
+    assert Recording.load(record)[-1].state == "stopped"
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path, capsys):
+    (tmp_path / "a.rec").write_text("not a recording")
+    assert cli.main(["replay", str(tmp_path / "a.rec"), "--report", str(tmp_path / "a.html")]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 3
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_a_recording_without_a_training_gives_no_report(tmp_path, capsys):
+    Recording().save(tmp_path / "a.rec")
+    assert cli.main(["replay", str(tmp_path / "a.rec"), "--report", str(tmp_path / "a.html")]) == 1
+    assert capsys.readouterr().err.startswith("there is nothing in this recording that a report shows\n")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_the_doctor_can_speak_where_not_even_numpy_is_installed():
+    code = "import sys; sys.modules['numpy'] = None; from lab.__main__ import main; main(['doctor'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(table(done.stdout)) == set(doctor.CHECKS)
+
+
 # doctor
 
 
@@ -179,6 +476,7 @@ def test_a_user_without_a_home_is_a_note_and_jupyter_gets_a_folder(monkeypatch, 
 
 
 def test_doctor_names_an_old_package_and_its_cure(monkeypatch, capsys):
+    monkeypatch.setattr(doctor, "TWO_RANKS", "print(3)")
     real = doctor.importlib.metadata.version
     old = {"ipykernel": "7.3.9"}
     monkeypatch.setattr(doctor.importlib.metadata, "version", lambda name: old.get(name) or real(name))
@@ -238,10 +536,38 @@ def test_doctor_says_when_no_folder_takes_temporary_files(monkeypatch):
 
 
 def test_doctor_notes_little_memory(monkeypatch):
-    monkeypatch.setattr(doctor, "_cgroup_limit", lambda name: 512 * doctor.MIB)
-    with pytest.raises(doctor.Ailment, match=r"512 MiB \(limit of the container\)") as caught:
+    monkeypatch.setattr(memory, "room", lambda: memory.Room(300 * memory.MB, 512 * memory.MB, memory.CONTAINER))
+    with pytest.raises(doctor.Ailment, match=r"300 MB of 512 are free \(limit of the container\)") as caught:
         doctor.memory()
     assert not caught.value.serious
+    assert "900 MB" in caught.value.cure
+
+
+def test_doctor_says_why_workers_do_not_start(monkeypatch):
+    monkeypatch.setattr(doctor, "TWO_RANKS", "raise OSError('no worker could be born')")
+    with pytest.raises(doctor.Ailment, match="OSError: no worker could be born") as caught:
+        doctor.cluster()
+    assert not caught.value.serious
+    monkeypatch.setattr(doctor, "TWO_RANKS", "print(4)")
+    with pytest.raises(doctor.Ailment, match="two ranks gave '4', not 3"):
+        doctor.cluster()
+
+
+def test_doctor_waits_for_workers_no_longer_than_it_says_and_leaves_nothing(monkeypatch, tmp_path):
+    code = f"import os, signal; os.mkdir({str(tmp_path / 'pid')!r} + str(os.getpid())); signal.pause()"
+    monkeypatch.setattr(doctor, "TWO_RANKS", code)
+    monkeypatch.setattr(doctor, "PATIENCE_S", 2)
+    with pytest.raises(doctor.Ailment, match="two workers did not start within 2 s"):
+        doctor.cluster()
+    for path in tmp_path.iterdir():
+        assert not Path("/proc", path.name.removeprefix("pid")).exists()
+
+
+def test_doctor_notes_that_there_are_no_unix_sockets(monkeypatch):
+    monkeypatch.delattr(doctor.socket, "AF_UNIX")
+    with pytest.raises(doctor.Ailment, match="none on this platform") as caught:
+        doctor.unix_sockets()
+    assert (caught.value.serious, caught.value.cure.split(" instead")[0]) == (False, "ranks use TCP on 127.0.0.1")
 
 
 def test_doctor_says_that_the_lessons_are_missing(monkeypatch):

@@ -1,8 +1,10 @@
 """The wheel, installed into an environment of its own: what it carries, and that it works far from any checkout."""
 
 import email
+import importlib.metadata
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -39,13 +41,18 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
     """An environment with the wheel; its dependencies are looked up in the environment of the tests."""
     folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder, symlinks=True)
+    borrowing(folder)
     command(sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--no-deps", "--no-index",
             wheel, cwd=folder)
+    return folder
+
+
+def borrowing(folder):
+    """Make an environment of its own in which only what the tests have is installed, and not the lab."""
+    venv.create(folder, symlinks=True, with_pip=False)
     (site,) = folder.glob("lib/python*/site-packages")
     # A line of a .pth file is a path; .pth files over there are not read, so the checkout stays out of reach.
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
-    return folder
 
 
 def test_the_wheel_carries_code_types_and_lessons_and_nothing_else(wheel):
@@ -136,10 +143,80 @@ def test_the_lowest_versions_are_the_bounds_of_pyproject():
     assert dependencies.lowest(text) == ["numpy==2.1", "fast==0.5; sys_platform != 'linux'"]
 
 
-def test_the_image_pins_every_dependency():
-    pins = dependencies.pinned((ROOT / "binder" / "environment.yml").read_text("utf-8"))
+def test_the_image_pins_every_dependency_and_what_it_stands_on():
     wanted = {pin.split("==")[0] for pin in dependencies.lowest((ROOT / "pyproject.toml").read_text("utf-8"))}
-    assert wanted <= {pin.split("==")[0] for pin in pins}
+    assert wanted | {"dask", "llvmlite", "hatchling"} == {pin.split("==")[0] for pin in image_pins()}
+
+
+def image_pins():
+    return dependencies.pinned((ROOT / "binder" / "environment.yml").read_text("utf-8"))
+
+
+def test_an_environment_has_the_versions_that_it_was_made_from():
+    assert dependencies.differing(dependencies.made_from()) == []
+
+
+def test_a_pin_that_differs_from_what_is_installed_is_named_with_both():
+    here = importlib.metadata.version("numpy")
+    pins = [f"numpy=={here}", "numpy==0.1", "no-such-thing==1.0; sys_platform != 'win32'"]
+    assert dependencies.differing(pins) == [f"numpy 0.1 pinned, {here} here", "no-such-thing 1.0 pinned, none here"]
+
+
+def test_the_image_takes_only_python_from_conda():
+    lines = (ROOT / "binder" / "environment.yml").read_text("utf-8").splitlines()
+    start = lines.index("dependencies:")
+    assert [line.split("=")[0] for line in lines[start + 1 : start + 4]] == ["  - python", "  - pip", "  - pip:"]
+    assert all(re.fullmatch(r"      - [\w-]+==[\w.]+", line) for line in lines[start + 4 :])
+
+
+def test_repo2docker_would_build_the_image_from_our_three_files():
+    recipe = command(sys.executable, "-m", "repo2docker", "--no-build", "--debug", ".", cwd=ROOT)
+    python = re.search(r"- python=(\S+)", (ROOT / "binder" / "environment.yml").read_text("utf-8"))[1]
+    assert f"-2epy-2d{python.replace('.', '-2e')}-2d" in recipe  # it has a lock file for this Python
+    before, copied, after = recipe.partition("COPY --chown=0:0 src/ ${REPO_DIR}/")
+    assert copied
+    # The slow layer depends on the pins alone, so that a change of the lab does not rebuild it.
+    assert "COPY --chown=0:0 src/binder/environment.yml ${REPO_DIR}/binder/environment.yml" in before
+    assert 'env update -p ${NB_PYTHON_PREFIX} --file "binder/environment.yml"' in before
+    assert "./binder/postBuild" in after
+    assert 'ENV R2D_ENTRYPOINT="${REPO_DIR}/binder/start"' in after
+
+
+def test_what_the_image_runs_may_be_run_and_stops_at_the_first_error():
+    for name in ("postBuild", "start"):
+        path = ROOT / "binder" / name
+        assert path.stat().st_mode & 0o111 == 0o111
+    post_build, start = ((ROOT / "binder" / name).read_text("utf-8").splitlines() for name in ("postBuild", "start"))
+    assert next(line for line in post_build if not line.startswith("#")) == "set -euo pipefail"
+    assert start[-1] == 'exec "$@"'
+
+
+def test_the_image_is_finished_by_post_build_and_its_start_finds_the_kernels_compiled(tmp_path):
+    checkout, place = tmp_path / "checkout", tmp_path / "place"
+    for name in command("git", "ls-files", cwd=ROOT).splitlines():
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, checkout / name)
+    borrowing(place)
+    path = f"{place / 'bin'}:{os.environ['PATH']}"
+    environment = {"PATH": path, "LAB_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ""}
+    command(checkout / "binder" / "postBuild", cwd=checkout, **environment)
+
+    def compiled():
+        return {file.name: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("*") if file.is_file()}
+
+    before = compiled()
+    assert before
+    out = command(checkout / "binder" / "start", "python", "-c", TRAIN, cwd=tmp_path, **environment)
+    assert out.split()[:2] == ["generic", str(next(place.glob("lib/python*/site-packages")) / "lab" / "__init__.py")]
+    assert compiled() == before
+
+
+TRAIN = """
+import os, lab
+train, test = lab.data.digits()
+result = lab.fit(lab.nn.mlp(64, 16, 10, rng=0), train, validation=test, epochs=1).wait()
+print(os.environ["NUMBA_CPU_NAME"], lab.__file__, result)
+"""
 
 
 @pytest.mark.parametrize("target", ["lab", "test", "quick", "full", "soak", "lint", "bench", "notebooks", "clean"])

@@ -259,6 +259,7 @@ class Lines(Card):
 
     Args:
         xtitle, ytitle: what the axes say.
+        first: where x begins.
         series: the numbers of each line, by its name.
 
     Example:
@@ -266,8 +267,8 @@ class Lines(Card):
         'loss by step: good from 3 to 2; bad from 3 to 4'
     """
 
-    def __init__(self, xtitle: str, ytitle: str, **series: Sequence[float]) -> None:
-        self._chart = lines(xtitle, ytitle, series)
+    def __init__(self, xtitle: str, ytitle: str, *, first: int = 0, **series: Sequence[float]) -> None:
+        self._chart = lines(xtitle, ytitle, series, first=first)
         self.host = ChartHost(self._chart)
         super().__init__()
         self.children = (self.host, self._hide_twin())

@@ -69,6 +69,8 @@ class Player:
         self._widget: Any = None
         self._controls: dict[str, Any] = {}
         self._moving = False
+        for v in self.views:
+            v.players.append(self._stops_changed)
 
     # --- transport ---
 
@@ -146,6 +148,15 @@ class Player:
         if n != self._length:
             self._length = n
             self.transport.grown(self._stops())
+
+    def _stops_changed(self) -> None:
+        """A view shows something else: its stops are others. Who was at the end stays there, others begin."""
+        with self._lock:
+            at_last, stops = self.transport.index == len(self.transport.stops) - 1, self._stops()
+            self.transport.playing = False
+            self.transport.grown(stops)
+            self.transport.index = len(self.transport.stops) - 1 if at_last else 0
+        self._show()
 
     @property
     def speed(self) -> float:

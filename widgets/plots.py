@@ -72,8 +72,8 @@ def tangent(f: Callable[[Any], Any], *, at: float, reach: float = 1.5) -> Callab
     return plot
 
 
-def lines(xtitle: str, ytitle: str, series: Mapping[str, Sequence[float]]) -> Chart:
-    """Lists of numbers as lines, told apart by dashes as well as by colour.
+def lines(xtitle: str, ytitle: str, series: Mapping[str, Sequence[float]], *, first: int = 0) -> Chart:
+    """Lists of numbers as lines, told apart by dashes as well as by colour; x counts from `first`.
 
     Example:
         >>> lines("step", "loss", {"good": [3.0, 2.0]}).caption
@@ -84,7 +84,8 @@ def lines(xtitle: str, ytitle: str, series: Mapping[str, Sequence[float]]) -> Ch
     figure = go.Figure(layout=theme.axes(xtitle, ytitle, height=300))
     for i, (name, ys) in enumerate(series.items()):
         dash = theme.DASHES[i % len(theme.DASHES)]
-        figure.add_scatter(y=list(ys), mode="lines", line={"dash": dash}, name=name.replace("_", " "))
+        x, label = list(range(first, first + len(ys))), name.replace("_", " ")
+        figure.add_scatter(x=x, y=list(ys), mode="lines", line={"dash": dash}, name=label)
     ends = (f"{n.replace('_', ' ')} from {shown(ys[0])} to {shown(ys[-1])}" for n, ys in series.items() if len(ys))
     return Chart(figure, f"{ytitle} by {xtitle}: {'; '.join(ends)}", ytitle)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -62,6 +63,7 @@ class View(ABC, Generic[S]):
         self._widget: Any = None
         self._host: Any = None
         self._draws_charts = False
+        self.players: list[Callable[[], object]] = []
 
     # --- what a view defines; pure ---
 
@@ -90,6 +92,11 @@ class View(ABC, Generic[S]):
     def stop_positions(self, events: Events) -> Positions:
         """Where a player stops: for each stop how many events have been folded then, ascending."""
         return merged(*(events.positions(kind) for kind in self.stops or self.listens)) + 1
+
+    def stops_changed(self) -> None:
+        """Tell the players of this view that it stops elsewhere now, as after a choice of what is shown."""
+        for asks_again in tuple(self.players):
+            asks_again()
 
     # --- any position ---
 

@@ -5,10 +5,11 @@ What rules have in common stands here; a rule says which hyperparameters and sta
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -58,12 +59,51 @@ class Optimizer(ABC):
         for name, value in hyperparameters.items():
             self.set(name, value)
         self.parameters = _checked(parameters)
+        self._lay_out()
+        self.n_steps = 0
+
+    def part(self, parameters: Iterable[Tensor]) -> Self:
+        """An optimiser like this one for some of its parameters, with their state and values of its own.
+
+        Its parameters are moved into its vectors: from then on this one must not step. A pipeline's ranks take theirs;
+        one whose layers have no parameters takes a part of none, whose steps do nothing.
+
+        Raises:
+            ArgumentError: a parameter that this optimiser does not have.
+
+        Example:
+            >>> from lab.autograd import tensor
+            >>> from lab.optim import SGD
+            >>> a, b = tensor([1.0], requires_grad=True), tensor([2.0], requires_grad=True)
+            >>> SGD([a, b], learning_rate=0.5, momentum=0.9).part([b])
+            SGD(learning_rate=0.5, momentum=0.9, weight_decay=0)
+        """
+        made, asked = copy.copy(self), list(parameters)
+        wanted = _checked(asked) if asked else []
+        places = {id(p): i for i, p in enumerate(self.parameters)}
+        if foreign := [p.name or f"number {i}" for i, p in enumerate(wanted) if id(p) not in places]:
+            hint = "a part is made of parameters of the whole"
+            raise ArgumentError("the optimiser does not have these parameters", given=", ".join(foreign), hint=hint)
+        slots = {name: self._by_parameter(name) for name in self.slot_names}
+        made._values, made.parameters = dict(self._values), wanted
+        made._lay_out()
+        for name, arrays in slots.items():
+            made._fill(name, [arrays[places[id(p)]] for p in wanted])
+        return made
+
+    def _lay_out(self) -> None:
+        """Move the parameters into flat vectors, with empty state beside them."""
         by_dtype: dict[np.dtype[Any], list[Tensor]] = {}
         for p in self.parameters:
             by_dtype.setdefault(p.dtype, []).append(p)
         self.groups = [FlatParameters(group) for group in by_dtype.values()]
         self.slots: list[Slots] = [{name: np.zeros_like(g.values) for name in self.slot_names} for g in self.groups]
-        self.n_steps = 0
+
+    def _fill(self, slot: str, arrays: Sequence[npt.ArrayLike]) -> None:
+        """Set a slot from arrays in the order of the parameters."""
+        found = {id(p): a for p, a in zip(self.parameters, arrays, strict=True)}
+        for group, mine in zip(self.groups, self.slots, strict=True):
+            np.concatenate([np.ravel(found[id(p)]) for p in group.parameters], out=mine[slot])
 
     # --- steps ---------------------------------------------------------------------------------------------------
 
@@ -188,9 +228,7 @@ class Optimizer(ABC):
         self._values.update(state["hyperparameters"])
         self.n_steps = state["n_steps"]
         for name in self.slot_names:
-            arrays = {id(p): a for p, a in zip(self.parameters, slots[name], strict=True)}
-            for group, mine in zip(self.groups, self.slots, strict=True):
-                np.concatenate([np.ravel(arrays[id(p)]) for p in group.parameters], out=mine[name])
+            self._fill(name, slots[name])
 
     def snapshot(self) -> Snapshot:
         """Copies of parameters and state, to `restore` soon; not for a file, as `state_dict` is."""

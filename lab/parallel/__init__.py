@@ -8,6 +8,8 @@ from lab.parallel.data_parallel import DataParallel
 from lab.parallel.launching import Launch
 from lab.parallel.lockstep import Hop, simulate_arrays
 from lab.parallel.operations import OPERATIONS
+from lab.parallel.pacing import Paced
+from lab.parallel.pipeline import Pipeline
 from lab.parallel.plans import COLLECTIVES, Plan, Recv, Send, Step, block, collective, compile_plan, elements, plan_of
 from lab.parallel.runtime import Comm, run_local, run_ranks
 from lab.parallel.schedules import (
@@ -20,6 +22,7 @@ from lab.parallel.schedules import (
     schedule,
     table_of,
 )
+from lab.parallel.stages import Stage, split
 
 __all__ = [
     "COLLECTIVES",
@@ -31,6 +34,8 @@ __all__ = [
     "DataParallel",
     "Hop",
     "Launch",
+    "Paced",
+    "Pipeline",
     "Plan",
     "PlanReport",
     "Recv",
@@ -38,6 +43,7 @@ __all__ = [
     "ScheduleReport",
     "Send",
     "Slot",
+    "Stage",
     "Step",
     "Table",
     "block",
@@ -54,5 +60,6 @@ __all__ = [
     "run_ranks",
     "schedule",
     "simulate_arrays",
+    "split",
     "table_of",
 ]

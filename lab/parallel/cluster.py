@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import ast
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from lab.errors import ArgumentError, MeshError
+from lab.parallel import memory
 from lab.parallel.launching import Launch
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class Cluster:
         client: the Client that it works through.
 
     Raises:
-        MeshError: the workers cannot be started, or the scheduler cannot be reached.
+        MeshError: the workers cannot be started, there is too little memory, or the scheduler cannot be reached.
     """
 
     def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
@@ -51,12 +53,13 @@ class Cluster:
         if n_workers < 1:
             raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
         require_guard(sys._getframe(2))
+        limit = memory.forewarn(n_workers, memory.room())
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
         local = LocalCluster(  # type: ignore[no-untyped-call]
             n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", worker_dashboard_address=None,
+            dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
         )  # fmt: skip
         self._owned.append(local)
         client = Client(local)  # type: ignore[no-untyped-call]
@@ -87,6 +90,7 @@ class Cluster:
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
         running = self.start(program, *args, **options)
         try:
             return running.result()
@@ -96,8 +100,13 @@ class Cluster:
 
     def close(self) -> None:
         """Stop what was started here; somebody else's cluster stays."""
-        while self._owned:
-            self._owned.pop().close()
+        nanny = logging.getLogger("distributed.nanny")
+        nanny.addFilter(_is_news)
+        try:
+            while self._owned:
+                self._owned.pop().close()
+        finally:
+            nanny.removeFilter(_is_news)
 
     def __enter__(self) -> Self:
         return self
@@ -109,12 +118,23 @@ class Cluster:
         return f"<Cluster {self.client.scheduler.address if self.client.scheduler else 'closed'}>"
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """A worker that we close and that takes its time is ended by its nanny: nobody needs to be warned of that."""
+    return "still alive after" not in record.getMessage()
+
+
 def launch(
     program: Callable[..., Any], *args: object, client: Client | Cluster | str | None = None,
     world_size: int | None = None, timeout: float = 60.0, time_limit: float | None = None, wait: float = 30.0,
     transport: str = "auto",
 ) -> list[Any]:  # fmt: skip
     """Run `program(comm, *args)` on every rank, one rank per worker, and return what it returned, by rank.
+
+    Whoever listens here when the ranks get their workers (`lab.record`, `lab.listen`, a view) hears all ranks: with a
+    delay of about 0.1 s while they run, complete when this returns, with what was too much counted as dropped. Events
+    carry their rank and the run in which the launch was made; their times are in this process's clock (ClockAligned
+    says how well). They come in the order of time over all ranks, unless a rank tells them more than 0.5 s late. Events
+    of single operations come only to who names their kinds.
 
     Args:
         program: any function that can be sent to workers; what it returns comes back.

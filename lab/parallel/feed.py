@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from time import monotonic, perf_counter_ns
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lab.events.bus import Bus, Row, bus
 from lab.events.event import Origin
@@ -23,8 +23,17 @@ log = logging.getLogger("lab.parallel")
 
 GATHER = 0.02
 """Seconds between two questions, so that parcels of several ranks come with one answer."""
+AT_ONCE = 2048
+"""Events given to the bus before a look whether the launch still waits."""
 SETTLE = 1.0
 """Seconds without any news after which the end does not wait for more."""
+
+class Sent(NamedTuple):
+    """What a rank says at its end: parcels that are on their way home, and events that it has had."""
+
+    n_parcels: int
+    n_events: int
+
 
 Arrivals: TypeAlias = list[tuple[int, Parcel]]
 """Parcels and the ranks that they are from, in the order of their coming."""
@@ -45,25 +54,36 @@ class Feed:
         every: Callable[[], object] = lambda: None, source: Bus = bus,
     ) -> None:  # fmt: skip
         self._fetch, self._merge, self._origins, self._every, self._bus = fetch, merge, origins, every, source
-        self._n_parcels = [0] * len(origins)
-        self._expected: Mapping[int, int] | None = None
+        self._n_parcels, self._n_told = [0] * len(origins), [0] * len(origins)
+        self._sent: Mapping[int, Sent] | None = None
         self._wake, self._finishing, self._done = threading.Event(), threading.Event(), threading.Event()
-        self._given_up = False
-        self._news, self._told_ns, self._moved = monotonic(), 0, threading.Condition()
+        self._lock, self._given_up, self._n_in_hand = threading.Lock(), False, 0
+        self._news = self._looked = monotonic()
+        self._told_ns, self._moved = 0, threading.Condition()
         self._thread = threading.Thread(target=copy_context().run, args=(self._work,), name="lab-feed", daemon=True)
 
     def start(self) -> None:
         """Begin to fetch."""
         self._thread.start()
 
-    def finish(self, expected: Mapping[int, int]) -> None:
-        """Wait until so many parcels of each rank are delivered, or nothing has come for `SETTLE` seconds."""
-        self._expected, self._news = expected, monotonic()
+    def finish(self, sent: Mapping[int, Sent], *, patient: bool) -> None:
+        """Wait until what those ranks have sent is delivered; what is missing then is counted as lost.
+
+        Not longer than `SETTLE` seconds without news; if not `patient`, than `SETTLE` seconds.
+        """
+        begun = self._news = monotonic()
+        self._sent = sent
         self._finishing.set()
         self._wake.set()
-        while not self._done.is_set() and (left := self._news + SETTLE - monotonic()) > 0:
+        while not self._done.is_set():
+            left = (self._news if patient else begun) + SETTLE - monotonic()
+            if left <= 0:
+                break
             self._done.wait(left)
-        self._given_up = True
+        with self._lock:
+            self._given_up = True
+            n_missing = sum(its.n_events - self._n_told[rank] for rank, its in sent.items())
+            self._bus.lose(self._n_in_hand + n_missing)
         self._wake.set()
         if self._done.is_set():
             self._thread.join()
@@ -91,7 +111,6 @@ class Feed:
 
     def _run(self) -> None:
         asked: Future[Arrivals] | None = None
-        looked = monotonic()
         while not self._complete():
             if asked is None:
                 asked = self._fetch()
@@ -105,31 +124,37 @@ class Feed:
             with self._moved:
                 self._told_ns = self._merge.told_ns
                 self._moved.notify_all()
-            if monotonic() - looked > 1.0 and not self._finishing.is_set():
-                looked = monotonic()
+            if monotonic() - self._looked > 1.0 and not self._finishing.is_set():
+                self._looked = monotonic()
                 self._every()
             self._finishing.wait(GATHER)
 
     def _complete(self) -> bool:
-        if self._given_up:
-            return True
-        expected = self._expected
-        return expected is not None and all(self._n_parcels[rank] >= n for rank, n in expected.items())
+        sent = self._sent
+        told_all = sent is not None and all(self._n_parcels[rank] >= its.n_parcels for rank, its in sent.items())
+        return told_all or self._given_up
 
     def _take(self, arrivals: Arrivals) -> None:
         for rank, parcel in arrivals:
+            with self._lock:
+                if self._given_up:
+                    return
+                self._n_in_hand += parcel.n_rows
+                self._n_told[rank] += parcel.n_rows + parcel.n_lost
             self._n_parcels[rank] += 1
             self._merge.take(rank, parcel.until_ns, unpack(parcel.body, self._origins[rank]))
-            if parcel.n_lost:
-                self._bus.lose(parcel.n_lost)
-        if arrivals:
+            self._bus.lose(parcel.n_lost)
             self._news = monotonic()
 
     def _deliver(self, rows: list[Row]) -> None:
-        if self._given_up:
-            self._bus.lose(len(rows))
-        elif rows and self._bus.listeners:
-            for row in rows:
-                self._bus.append(row)
-            self._bus.relieve()
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            with self._lock:
+                if self._given_up:
+                    return
+                self._n_in_hand -= len(some)
+            if self._bus.listeners:
+                for row in some:
+                    self._bus.append(row)
+                self._bus.relieve()
             self._news = monotonic()

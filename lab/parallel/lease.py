@@ -89,6 +89,8 @@ class Leases:
         ahead = list(self.queue).index(run)
         if len(free) < wanted or ahead:
             reason = f"{_n(wanted, 'rank')} wanted, {len(free)} of {_n(n_workers, 'worker')} free"
+            if n_unready := sum(not is_ready for is_ready in self.workers.values()):
+                reason += f", {n_unready} without the lab or still starting"
             return Answer("queued", reason=reason + (f", {_n(ahead, 'run')} before this one" if ahead else ""))
         self.forget(run)
         chosen = tuple(free[:wanted])

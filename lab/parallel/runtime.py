@@ -9,8 +9,8 @@ import contextvars
 import itertools
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,7 +20,7 @@ from lab.errors import ArgumentError, DTypeError, LabError, RankError
 from lab.events.bus import bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
 from lab.events.event import ORIGIN, Array, Origin
-from lab.parallel.execute import Hop, execute, waves_of
+from lab.parallel.execute import Hop, Waves, execute, waves_of
 from lab.parallel.hearing import Told
 from lab.parallel.mailbox import Mailbox
 from lab.parallel.plans import Plan, name_of, plan_of
@@ -44,7 +44,6 @@ class Comm:
         rank: 0 to world_size - 1.
         world_size: how many ranks there are.
         collective: how many collectives this rank has entered.
-        inside: the call that it is in, "" when it computes.
         mailbox: what whoever launched the program says to this rank (`Launch.say`).
         home: where this rank puts what it tells whoever launched it, while its program runs (`Launch.hear`).
     """
@@ -55,7 +54,13 @@ class Comm:
         self.rank, self.world_size, self.links = rank, world_size, links
         self.mailbox: Mailbox = mailbox or Mailbox()
         self.home: Told = home or Mailbox()
-        self.collective, self.inside = 0, ""
+        self.collective = 0
+        self._call: Call | None = None
+
+    @property
+    def inside(self) -> str:
+        """The call that this rank is in, "" when it computes."""
+        return str(self._call or "")
 
     def __repr__(self) -> str:
         return f"Comm(rank={self.rank}, world_size={self.world_size})"
@@ -98,16 +103,14 @@ class Comm:
         plan = plan_of(operation, algorithm)
         name = algorithm if isinstance(algorithm, str) else name_of(plan)
         text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root else "")
-        with _flat(array, adds=True) as flat, self._collective(operation, name, text, flat) as (call, moved):
-            waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
-            execute(self.links, call, flat, waves, self.world_size, moved)
+        flat = _flat(array, adds=True)
+        self._collective(operation, name, text, flat, waves_of(plan, self.rank, self.world_size, self.world_size, root))
+        _put_back(flat, array)
 
     def barrier(self) -> None:
         """Wait until every rank is here."""
-        flat = np.zeros(1, np.int8)
-        with self._collective("barrier", "naive", "barrier", flat) as (call, moved):
-            waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
-            execute(self.links, call, flat, waves, self.world_size, moved)
+        waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
+        self._collective("barrier", "naive", "barrier", np.zeros(1, np.int8), waves)
 
     def agree(self, words: AnyArray) -> AnyArray:
         """Sum a few numbers over all ranks, in place, and record nothing: control, such as "has anybody a nan?".
@@ -126,9 +129,12 @@ class Comm:
             raise ArgumentError("ranks agree on a few numbers", given=_kind(words), hint="all_reduce_ sums arrays")
         number, self.collective = self.collective, self.collective + 1
         text = f"agreement {_kind(words)}"
-        with _flat(words, adds=True) as flat, self._inside(Call(number, text, place_of_caller())) as call:
-            waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
-            execute(self.links, call, flat, waves, self.world_size)
+        flat = _flat(words, adds=True)
+        waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
+        self._call = Call(number, text, place_of_caller())
+        execute(self.links, self._call, flat, waves)
+        self._call = None
+        _put_back(flat, words)
         return words
 
     def send(self, array: Array, peer: int, tag: int = 0) -> None:
@@ -138,8 +144,10 @@ class Comm:
             ArgumentError: the peer does not exist or is this rank.
         """
         self._require_peer(peer, "peer", other=True)
-        with self._inside(_message(tag, array)) as call, _flat(array, writes=False) as flat:
-            self.links.send(call, peer, flat)
+        call, flat = _message(tag, array), _flat(array, writes=False)
+        self._call = call
+        self.links.send(call, peer, flat)
+        self._call = None
 
     def recv(self, array: AnyArray, peer: int, tag: int = 0) -> AnyArray:
         """Receive into `array` what `peer` sent with this tag; messages with other tags wait for their `recv`.
@@ -151,20 +159,14 @@ class Comm:
             LostRankError: the peer died, or nothing came for the time-out of the launch.
         """
         self._require_peer(peer, "peer", other=True)
-        with self._inside(_message(tag, array)) as call, _flat(array) as flat:
-            self.links.receive(call, peer, flat)
+        call, flat = _message(tag, array), _flat(array)
+        self._call = call
+        self.links.receive(call, peer, flat)
+        self._call = None
+        _put_back(flat, array)
         return array
 
-    @contextmanager
-    def _inside(self, call: Call) -> Iterator[Call]:
-        self.inside = str(call)
-        yield call
-        self.inside = ""  # after an error it stays: who asks shall learn where it happened
-
-    @contextmanager
-    def _collective(
-        self, operation: str, algorithm: str, text: str, flat: Array
-    ) -> Iterator[tuple[Call, Callable[[Hop, int], object] | None]]:
+    def _collective(self, operation: str, algorithm: str, text: str, flat: Array, waves: Waves) -> None:
         number = self.collective
         self.collective += 1
         about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
@@ -178,8 +180,9 @@ class Comm:
                            _copy(flat[first:last]))
             )  # fmt: skip
 
-        with self._inside(Call(number, text, place_of_caller())) as call:
-            yield call, moved if heard else None
+        self._call = Call(number, text, place_of_caller())
+        execute(self.links, self._call, flat, waves, moved if heard else None)
+        self._call = None  # after an error it stays: who asks shall learn where it happened
         if heard:
             bus.emit(CollectiveFinished(*about))
 
@@ -205,24 +208,28 @@ def _kind(array: Array) -> str:
     """In words: "float32[3, 4]"."""
     if not isinstance(array, np.ndarray):
         raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint="np.asarray makes one")
-    return f"{array.dtype}{list(array.shape)}"
+    return _kind_of(array.dtype, array.shape)
 
 
-@contextmanager
-def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Iterator[Array]:
-    """`array` as 1-D contiguous memory; what is not contiguous goes through a copy."""
+@lru_cache(maxsize=1024)  # the name of a dtype is worth 4 us
+def _kind_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    return f"{dtype}{list(shape)}"
+
+
+def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Array:
+    """`array` as 1-D contiguous memory, its own or a copy."""
     if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
         hint = "convert it with astype to float32 or float64"
         raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}", hint=hint)
     if writes and not array.flags.writeable:
         raise ArgumentError("the array cannot be written to", given="a read-only array", hint="give a copy of it")
-    if array.flags.c_contiguous:
-        yield array.reshape(-1)
-    else:
-        copy = array.copy(order="C")
-        yield copy.reshape(-1)
-        if writes:
-            array[...] = copy
+    return (array if array.flags.c_contiguous else array.copy(order="C")).reshape(-1)
+
+
+def _put_back(flat: Array, array: Array) -> None:
+    """Write what `_flat` gave into `array`, if it was a copy."""
+    if not array.flags.c_contiguous:
+        array[...] = flat.reshape(array.shape)
 
 
 def run_ranks(

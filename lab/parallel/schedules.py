@@ -115,7 +115,8 @@ def table_of(order: Schedule | str, n_ranks: int, n_micro: int, *, chunks_per_ra
 
 
 def _actions(order: Schedule, rank: int, n_ranks: int, n_micro: int, chunks_per_rank: int) -> tuple[Action, ...]:
-    made = order(rank, n_ranks, n_micro, chunks_per_rank=chunks_per_rank)
+    more = {} if chunks_per_rank == 1 else {"chunks_per_rank": chunks_per_rank}  # a learner's may do without it
+    made = order(rank, n_ranks, n_micro, **more)
     if not isinstance(made, Iterable):
         raise ScheduleError("the schedule gave no actions", given=f"a {type(made).__name__} for rank {rank}",
                             hint='a schedule is a generator: it says `yield Action("F", rank, m)`')  # fmt: skip

@@ -24,12 +24,13 @@ CLOSE = 1e-3
 """How far a loss may be from the mean of its parts, relatively: rounding is far below, a mistake far above."""
 
 
-def refuse_what_cannot_be_split(training: Training, world_size: int | None) -> None:
-    """Refuse what replicas would do otherwise than one process.
+def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: str = "shards") -> None:
+    """Refuse what ranks would do otherwise than one process, since each sees a part of the batch alone.
 
     Args:
         training: a copy that nobody needs: its model is called.
-        world_size: number of ranks, 2 are tried if it is not known.
+        n_parts: number of parts, 2 are tried if it is not known.
+        parts: what they are called.
 
     Raises:
         UnsupportedError: the model draws random numbers or remembers calls, mixes examples, or the loss is no mean.
@@ -41,19 +42,19 @@ def refuse_what_cannot_be_split(training: Training, world_size: int | None) -> N
         again, _ = _answer(training, batch)
         _refuse_memory(training.model, before)
         if not _close(whole, again):
-            raise UnsupportedError("replicas would draw other random numbers than one process", given="two answers of "
+            raise UnsupportedError("ranks would draw other random numbers than one process", given="two answers of "
                                    "the model to the same batch differ", hint="train without `on=`, or without dropout "
                                    "and noise: random layers are not supported on several ranks")  # fmt: skip
-        shards = [shard_of(rank, world_size or 2, len(batch.inputs)) for rank in range(world_size or 2)]
-        parts = [(shard, *_answer(training, shard.of(batch))) for shard in shards if len(shard)]
-    if not _close(whole, np.concatenate([answer for _, answer, _ in parts])):
+        shards = [shard_of(i, n_parts or 2, len(batch.inputs)) for i in range(n_parts or 2)]
+        found = [(shard, *_answer(training, shard.of(batch))) for shard in shards if len(shard)]
+    if not _close(whole, np.concatenate([answer for _, answer, _ in found])):
         raise UnsupportedError("the answer to an example must not depend on the others of its batch", given="the model "
-                               "answers otherwise when the batch is cut into shards", hint="layers that normalise over "
-                               "the batch, and random ones, train in one process only: leave out `on=`")  # fmt: skip
-    mean = sum(shard.share * part for shard, _, part in parts)
+                               f"answers otherwise when the batch is cut into {parts}", hint="layers that normalise "
+                               "over the batch, and random ones, train in one process: leave out `on=`")  # fmt: skip
+    mean = sum(shard.share * part for shard, _, part in found)
     if np.isfinite(loss) and not _close(np.array(loss), np.array(mean)):
         raise UnsupportedError("the loss must be a mean over examples to be split over ranks", given=f"{loss:.4g} for "
-                               f"the whole batch, {mean:.4g} as the mean of its {len(parts)} shards",
+                               f"the whole batch, {mean:.4g} as the mean of its {len(found)} {parts}",
                                hint="write `.mean()` where the loss has `.sum()`")  # fmt: skip
 
 
@@ -78,7 +79,7 @@ def _refuse_memory(model: object, before: dict[str, bytes]) -> None:
     changed = [name for name, was in _memory(model) if before.get(name) != was]
     if changed:
         raise UnsupportedError("a model that remembers calls cannot be split over ranks", given=f"{changed[0]} changes "
-                               "from call to call", hint="each replica would remember its own shards alone: keep "
+                               "from call to call", hint="each call sees a part of the batch alone: keep "
                                "counters and running means outside of the model")  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from lab.teach.exercises import EXERCISES
 from lab.teach.lesson import Lesson
 from lab.teach.predict import Outcome, Prediction
 from lab.teach.progress import Progress
+from lab.teach.refusal import Refusal
 from lab.teach.solutions import SOLUTIONS
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "Outcome",
     "Prediction",
     "Progress",
+    "Refusal",
 ]

@@ -1,7 +1,7 @@
 """An exercise: a stub to fill in, checks that name the first wrong thing, and the wrong answers that people give.
 
-A mutant is a wrong answer that runs. A learner whose results agree with a mutant's in every case made that mistake,
-whatever the code looks like; results are all that is compared, so a right answer in another form passes.
+Only results are looked at, never code, so a right answer in another form passes. A result is right if it equals the
+exercise's own, or if a judge says so; a mistake is known by results that equal a mutant's, or by the sign it leaves.
 """
 
 from __future__ import annotations
@@ -15,10 +15,31 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from lab.errors import ExerciseError
+from lab.teach.boxes import box, definitions
 from lab.teach.guard import Answer, run_guarded
 from lab.teach.plain import Plain, decode, describe, encode, first_difference
 
 Function = Callable[..., Any]
+
+
+Case = tuple[Any, ...]
+"""Arguments of one call."""
+
+
+class Wrong(NamedTuple):
+    """The first wrong thing about a result, in a sentence, with what is there, what was expected, and a hint."""
+
+    problem: str
+    given: str = ""
+    expected: str = ""
+    hint: str = ""
+
+
+Judge = Callable[[Case, Plain], Wrong | None]
+"""Says what is wrong with the result of a case; None if it is right."""
+
+Seen = Sequence[tuple[Case, Answer]]
+"""What a learner's function did in every case."""
 
 
 class Check(NamedTuple):
@@ -26,8 +47,9 @@ class Check(NamedTuple):
 
     claim: str
     """What must hold, to follow "checked:", e.g. "the numbers of the picture"."""
-    cases: Sequence[tuple[Any, ...]]
-    """Arguments of each call."""
+    cases: Sequence[Case]
+    judge: Judge | None = None
+    """For tasks with many right answers; without it a result has to equal that of the exercise's own answer."""
 
 
 class Mutant(NamedTuple):
@@ -38,6 +60,8 @@ class Mutant(NamedTuple):
     function: Function
     hint: str
     """What to think about, without the solution."""
+    sign: Callable[[Seen], bool] | None = None
+    """What gives the mistake away; without it, results that equal those of `function` in every case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +78,7 @@ class Feedback:
         mutant: name of the recognised mistake, or "".
         hint: one hint.
         printed: the beginning of what the function printed.
+        remark: what else there is to say about a right answer, e.g. what it costs.
     """
 
     exercise: str
@@ -66,12 +91,14 @@ class Feedback:
     mutant: str = ""
     hint: str = ""
     printed: str = ""
+    remark: str = ""
 
     @property
     def text(self) -> str:
         """All of it, in a few lines."""
         if self.passed:
-            return f"{self.exercise}: right in {self.n_cases} cases. Checked: {'; '.join(self.checked)}."
+            right = f"{self.exercise}: right in {self.n_cases} cases. Checked: {'; '.join(self.checked)}."
+            return f"{right}\n{self.remark}" if self.remark else right
         rows = [f"{self.exercise}: not yet. {self.problem}"]
         rows += [f"given:    {self.given}"] * bool(self.given) + [f"expected: {self.expected}"] * bool(self.expected)
         rows += [f"this is what comes out when {self.mutant}"] * bool(self.mutant)
@@ -96,21 +123,14 @@ def feedback_html(feedback: Feedback) -> str:
     printed = f"<p>It printed:</p><pre>{say(feedback.printed)}</pre>" if feedback.printed else ""
     if feedback.passed:
         items = "".join(f"<li>{say(claim)}</li>" for claim in feedback.checked)
-        return _box("pass", f"\u2713 {name}: right in {feedback.n_cases} cases", f"Checked:<ul>{items}</ul>{printed}")
-    grid = "display:grid;grid-template-columns:max-content 1fr;gap:0 1em"
-    rows = [f"<p>{say(feedback.problem)}</p>", f"<dl style='{grid}'>"]
-    rows += [f"<dt>given</dt><dd><code>{say(feedback.given)}</code></dd>"] * bool(feedback.given)
-    rows += [f"<dt>expected</dt><dd><code>{say(feedback.expected)}</code></dd>"] * bool(feedback.expected)
-    rows += ["</dl>"]
+        more = f"<p>{say(feedback.remark)}</p>" if feedback.remark else ""
+        head = f"\u2713 {name}: right in {feedback.n_cases} cases"
+        return box("pass", head, f"Checked:<ul>{items}</ul>{more}{printed}")
+    told = {"given": feedback.given, "expected": feedback.expected}
+    rows = [f"<p>{say(feedback.problem)}</p>", definitions(told)]
     rows += [f"<p>This is what comes out when <b>{say(feedback.mutant)}</b>.</p>"] * bool(feedback.mutant)
     rows += [f"<details><summary>One hint</summary><p>{say(feedback.hint)}</p></details>"] * bool(feedback.hint)
-    return _box("fail", f"\u2717 {name}: not yet", "".join(rows) + printed)
-
-
-def _box(kind: str, head: str, body: str) -> str:
-    colour = "var(--jp-success-color1, #2e7d32)" if kind == "pass" else "var(--jp-warn-color1, #b34700)"
-    style = f"border-left:4px solid {colour};padding:2px 12px"
-    return f"<div role='status' style='{style}'><p><b>{head}</b></p>{body}</div>"
+    return box("fail", f"\u2717 {name}: not yet", "".join(rows) + printed)
 
 
 def call_plainly(function: Function, *arguments: object) -> object:
@@ -128,12 +148,14 @@ class Exercise:
         stub: the code that the learner completes; runs as it is, and fails kindly.
         arguments: names of the arguments, for the messages.
         results: names of the results, for the messages.
-        answer: a right answer, the oracle of every case; never shown.
+        answer: a right answer, the oracle of every check without a judge; never shown.
         checks: properties with cases, tried in order.
         mutants: known wrong answers.
         hints: from vague to plain; a learner gets one at a time.
         call: how a case calls the function; builds there what cannot travel.
         tolerance: relative and absolute.
+        show: a case in words, for the messages; without it the call with its arguments.
+        remark: what to add to a right answer, from what it did in every case.
     """
 
     name: str
@@ -147,6 +169,8 @@ class Exercise:
     hints: tuple[str, ...]
     call: Function = call_plainly
     tolerance: float = 1e-6
+    show: Callable[[Case], str] | None = None
+    remark: Callable[[Seen], str] | None = None
 
     def check(self, function: object, *, n_hints_seen: int = 0, timeout: float = 3.0) -> Feedback:
         """Run a learner's function on every case, in a process of its own, and say the first thing that is wrong.
@@ -171,7 +195,7 @@ class Exercise:
             return self._failed(why.problem, why.given, "", why.hint)
         return self._judge(cases, answers, n_hints_seen)
 
-    def _judge(self, cases: Sequence[tuple[Any, ...]], answers: Sequence[Answer], n_hints_seen: int) -> Feedback:
+    def _judge(self, cases: Sequence[Case], answers: Sequence[Answer], n_hints_seen: int) -> Feedback:
         held: list[str] = []
         n_right = 0
         for check in self.checks:
@@ -180,46 +204,59 @@ class Exercise:
                 if wrong:
                     mutant = self._recognise(cases, answers)
                     hint = mutant.hint if mutant else wrong.hint or self._hint(n_hints_seen)
-                    name = mutant.name if mutant else ""
-                    return replace(wrong, checked=tuple(held), n_cases=n_right, hint=hint, mutant=name)
+                    failed = self._failed(wrong.problem, wrong.given, wrong.expected, hint, answers[n_right].printed)
+                    return replace(failed, checked=tuple(held), n_cases=n_right, mutant=mutant.name if mutant else "")
                 n_right += 1
             held.append(check.claim)
         printed = next((a.printed for a in answers if a.printed), "")
-        return Feedback(self.name, passed=True, checked=tuple(held), n_cases=n_right, printed=printed)
+        remark = self.remark(list(zip(cases, answers, strict=True))) if self.remark else ""
+        return Feedback(self.name, True, tuple(held), n_right, printed=printed, remark=remark)
 
-    def _wrong(self, check: Check, case: tuple[Any, ...], answer: Answer) -> Feedback | None:
-        call = self._shown(case)
+    def _wrong(self, check: Check, case: Case, answer: Answer) -> Wrong | None:
         if answer.failure:
-            problem, hint = FAILURES.get(answer.failure, ("It raised an error.", ""))
-            message = answer.message.partition("\n")[0]  # of the three lines of our own errors, the problem
-            given = f"{call}: {message}" if answer.failure in FAILURES else f"{call}: {answer.failure}: {message}"
-            given += f"  in the line  {answer.line}" if answer.line else ""
-            return self._failed(problem, given, f"a result: {', '.join(self.results)}", hint, answer.printed)
+            return self._failure(case, answer)
+        if check.judge is not None:
+            return check.judge(case, answer.value)
         expected = plain(self.call, self.answer, case)
         if answer.value is None and expected is not None:
-            return self._failed("It returned nothing.", f"{call} is None", ", ".join(self.results),
-                                "a function gives back what stands behind `return`", answer.printed)  # fmt: skip
+            return Wrong("It returned nothing.", f"{self._shown(case)} is None", ", ".join(self.results),
+                         "a function gives back what stands behind `return`")  # fmt: skip
         difference = first_difference(answer.value, expected, self.results, self.tolerance)
         if difference is None:
             return None
         what, got, wanted = difference
-        return self._failed(f"Tried {check.claim}: {what} is wrong.", f"{call}: {got}", wanted, "", answer.printed)
+        return Wrong(f"Tried {check.claim}: {what} is wrong.", f"{self._shown(case)}: {got}", wanted)
 
-    def _recognise(self, cases: Sequence[tuple[Any, ...]], answers: Sequence[Answer]) -> Mutant | None:
-        """The mutant that does what the learner's function did in every case: the same result, or the same error."""
+    def _failure(self, case: Case, answer: Answer) -> Wrong:
+        call, where = self._shown(case), f"  in the line  {answer.line}" if answer.line else ""
+        if answer.told:  # one of our own errors: it says itself what is wrong
+            given, hint = answer.told
+            return Wrong(f"{call}: {answer.message}.", f"{given}{where}", "", hint)
+        problem, hint = FAILURES.get(answer.failure, ("It raised an error.", ""))
+        what = answer.message.partition("\n")[0]
+        given = f"{call}: {what}" if answer.failure in FAILURES else f"{call}: {answer.failure}: {what}"
+        return Wrong(problem, f"{given}{where}", f"a result: {', '.join(self.results)}", hint)
+
+    def _recognise(self, cases: Sequence[Case], answers: Sequence[Answer]) -> Mutant | None:
+        """The mutant whose sign is there, or that does the same in every case: the same result, or the same error."""
         if any(a.failure in ENDED or (a.value is None and not a.failure) for a in answers):
             return None
-        came = [f"raised {a.failure}" if a.failure else a.value for a in answers]
-        for mutant in self.mutants:
-            does = (plain(self.call, mutant.function, case) for case in cases)
-            if all(_same(d, c, self.tolerance) for d, c in zip(does, came, strict=True)):
-                return mutant
-        return None
+        seen = list(zip(cases, answers, strict=True))
+        return next((m for m in self.mutants if (m.sign(seen) if m.sign else self._does_as(m, seen))), None)
+
+    def _does_as(self, mutant: Mutant, seen: Seen) -> bool:
+        return all(
+            _same(plain(self.call, mutant.function, case), f"raised {a.failure}" if a.failure else a.value,
+                  self.tolerance)
+            for case, a in seen
+        )  # fmt: skip
 
     def _hint(self, n_seen: int) -> str:
         return self.hints[min(n_seen, len(self.hints) - 1)] if self.hints else ""
 
-    def _shown(self, case: tuple[Any, ...]) -> str:
+    def _shown(self, case: Case) -> str:
+        if self.show:
+            return self.show(case)
         values = [f"{name}={describe(decode(encode(v)))}" for name, v in zip(self.arguments, case, strict=True)]
         return f"{self.name}({', '.join(values)})"
 
@@ -244,7 +281,7 @@ ENDED = ("timeout", "memory", "exit", "crash", "start")
 """Failures after which there are no more answers."""
 
 
-def plain(call: Function, function: Function, case: tuple[Any, ...]) -> Plain:
+def plain(call: Function, function: Function, case: Case) -> Plain:
     """The plain value of our own function for a case; a text that no answer equals if it raises."""
     silent = io.StringIO()
     with contextlib.redirect_stdout(silent), warnings.catch_warnings():

@@ -38,6 +38,7 @@ class Answer:
         message: the failure in a sentence.
         line: text of the learner's line in which it happened, "" if unknown.
         printed: the beginning of what it printed.
+        told: for an error of the lab's own, its second and third line: what was given, and a hint.
     """
 
     value: Plain = None
@@ -45,6 +46,7 @@ class Answer:
     message: str = ""
     line: str = ""
     printed: str = ""
+    told: tuple[str, str] | None = None
 
 
 def run_guarded(
@@ -141,7 +143,8 @@ def _answer(data: dict[str, Any], filename: str) -> Answer:
         return Answer(failure="memory", message="it wanted more than 1 GB of memory", line=line, printed=printed)
     if failure == "SystemExit":
         return Answer(failure="exit", message="it called exit", line=line, printed=printed)
-    return Answer(failure=failure, message=message, line=line, printed=printed)
+    told = (str(data["told"][0]), str(data["told"][1])) if data["told"] else None
+    return Answer(failure=failure, message=message, line=line, printed=printed, told=told)
 
 
 def _died(process: subprocess.Popen[bytes]) -> Answer:

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from lab.errors import ArgumentError
+from lab.parallel.cluster import Cluster
 from lab.teach.exercise import Feedback
 from lab.teach.exercises import EXERCISES
 from lab.teach.predict import Prediction
 from lab.teach.progress import Progress
+from lab.teach.refusal import Refusal
 
 T = TypeVar("T")
 
@@ -99,6 +101,18 @@ class Lesson:
         self.progress.tried(self.name, name, passed=feedback.passed, source=source)
         return feedback
 
+    def cluster(self, n_workers: int = 4) -> Cluster:
+        """`lab.parallel.Cluster(n_workers)`, but started only once, however often the cell is run; anew after `close`.
+
+        Raises:
+            MeshError: the workers cannot be started.
+        """
+        return workers(n_workers)
+
+    def refusal(self) -> Refusal:
+        """For what shall be refused: `with lesson.refusal() as why: ...`, and then `why` tells it."""
+        return Refusal()
+
     def summary(self) -> list[tuple[str, str]]:
         """What was asked in this session and how it stands, one row each: (what, state)."""
         rows = [(name, _state(p)) for name, p in self.predictions.items()]
@@ -106,6 +120,20 @@ class Lesson:
             tries = f"{tried['tries']} {'try' if tried['tries'] == 1 else 'tries'}"
             rows.append((f"exercise {name}", "passed" if tried["passed"] else f"not yet, {tries}"))
         return rows
+
+
+_CLUSTERS: dict[int, Cluster] = {}
+"""Those that `workers` started in this process, by their number of workers."""
+
+
+def workers(n_workers: int) -> Cluster:
+    """The workers of this process's lessons; others than these many are closed first: memory is short."""
+    found = _CLUSTERS.get(n_workers)
+    if found is not None and found.client.status == "running":
+        return found
+    while _CLUSTERS:
+        _CLUSTERS.popitem()[1].close()
+    return _CLUSTERS.setdefault(n_workers, Cluster(n_workers))
 
 
 def find(predictions: Mapping[str, T], name: str) -> T:

@@ -53,6 +53,7 @@ def main() -> None:
 
 def run_case(call: Callable[..., object], function: object, case: tuple[object, ...], filename: str) -> dict[str, Any]:
     """What one call came to, ready for JSON: its value, or what was raised and in which line of the learner's cell."""
+    from lab.errors import LabError
     from lab.teach.plain import encode
 
     printed = Printed()
@@ -61,7 +62,8 @@ def run_case(call: Callable[..., object], function: object, case: tuple[object, 
             outcome: dict[str, Any] = {"value": encode(call(function, *case))}
         except BaseException as why:  # noqa: BLE001 - SystemExit and KeyboardInterrupt of the learner's are answers too
             line = next((f.lineno for f in _frames(why) if f.filename == filename), 0)
-            outcome = {"raised": type(why).__name__, "message": _message(why), "line": line}
+            told = [str(why.given)[:1_000], str(why.hint)[:1_000]] if isinstance(why, LabError) else None
+            outcome = {"raised": type(why).__name__, "message": _message(why), "line": line, "told": told}
     return outcome | {"printed": printed.kept, "n_printed": printed.n_characters}
 
 
@@ -71,7 +73,8 @@ def _frames(why: BaseException) -> Iterator[traceback.FrameSummary]:
 
 def _message(why: BaseException) -> str:
     try:
-        return str(why)[:1_000]
+        notes = "".join(f" ({note})" for note in getattr(why, "__notes__", ()))
+        return f"{getattr(why, 'problem', why)}{notes}"[:1_000]
     except Exception:  # noqa: BLE001 - a learner's exception may have a broken __str__
         return "(its text cannot be shown)"
 

@@ -60,8 +60,8 @@ def fit(
         name: of the run; made unique.
         measure_every: steps from one measurement of all parameters and gradients to the next, 0 for none.
         paused: hold before the first step.
-        on: where else to train: `DataParallel(cluster)` from lab.parallel. The model has the trained parameters
-            whenever the run is paused, and at its end; meanwhile it stays as it was.
+        on: where else to train: `DataParallel(cluster)` or `Pipeline(cluster)` from lab.parallel. The model has the
+            trained parameters whenever the run is paused, and at its end; meanwhile it stays as it was.
 
     Raises:
         ArgumentError: a count out of range, a model without parameters, an optimiser of another model, or an argument

@@ -142,7 +142,7 @@ class Training(Here):
             return math.nan
         _, loss = loss_of(self.model, self.loss, mine)
         if not loss.requires_grad:
-            raise _lost()
+            raise unlearnable()
         value: float = loss.item()
         if math.isfinite(value):
             self.optimizer.zero_grad()
@@ -197,7 +197,7 @@ class Training(Here):
 
     def _look_back(self) -> None:
         """Evaluate, and keep the state to come back to if all of it is finite and the loss has not exploded."""
-        sound, loss = _finite(group.values for group in self.optimizer.groups), self.last_loss
+        sound, loss = self._is_finite(), self.last_loss
         if self.validation is not None:
             loss, self.accuracy = self.replica.shared(self._evaluate(self.validation))
             sound = sound and math.isfinite(loss)
@@ -205,6 +205,10 @@ class Training(Here):
             self._first_loss = loss
         if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
             self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot())
+
+    def _is_finite(self) -> bool:
+        """Whether all parameters are, the same on all ranks."""
+        return _finite(group.values for group in self.optimizer.groups)
 
     def _evaluate(self, validation: Dataset) -> tuple[float, float]:
         """Loss and accuracy; on rank 0 alone, so that they are what `evaluate` finds."""
@@ -238,7 +242,8 @@ class Training(Here):
         return bool(bus.listeners) and self.replica.rank == 0
 
 
-def _lost() -> GradientError:
+def unlearnable() -> GradientError:
+    """What to raise for a loss that no gradient leads back from."""
     given = "a loss that no parameter leads to by operations on tensors"
     hint = "in forward and loss, .numpy(), .item(), float() and no_grad() lose the gradient"
     return GradientError("this loss cannot be learned from", given=given, hint=hint)

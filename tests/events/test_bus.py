@@ -345,3 +345,11 @@ def test_an_event_with_a_field_that_no_column_holds_is_refused() -> None:
         @event
         class WrongToo(Event):
             rank: int
+
+
+def test_the_bus_travels_by_name_and_no_other_bus_travels_at_all():
+    import pickle
+
+    assert pickle.loads(pickle.dumps(lab.events.bus)) is lab.events.bus
+    with pytest.raises(pickle.PicklingError):
+        pickle.dumps(Bus())

@@ -267,3 +267,45 @@ def test_a_model_tells_that_its_gradients_are_forgotten_and_its_state_was_loaded
         model.load_state_dict(model.state_dict())
     ids = [p.node.id for p in model.parameters()]
     assert [(type(e), e.node) for e in rec] == [*((GradientCleared, i) for i in ids), *((ValueWritten, i) for i in ids)]
+
+
+# --- a part of it -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [lambda p: SGD(p, 0.1, momentum=0.9, nesterov=True), lambda p: Adam(p, 0.1)])
+def test_parts_of_an_optimiser_go_on_as_the_whole_would(kind):
+    def parameters():
+        rng = np.random.default_rng(0)
+        shapes = {"float32": [(3, 2), (4,)], "float64": [(2,), ()]}
+        return [tensor(rng.normal(size=s).astype(t), requires_grad=True) for t, sizes in shapes.items() for s in sizes]
+
+    def train(params, optimizers):
+        for p in params:
+            p.grad = np.cos(p.numpy())
+        for each in optimizers:
+            each.step()
+
+    whole, cut = parameters(), parameters()
+    one, other = kind(whole), kind(cut)
+    train(whole, [one])
+    train(cut, [other])
+    parts = [other.part([cut[2], cut[0]]), other.part(iter(cut[1::2]))]
+    for _ in range(3):
+        train(whole, [one])
+        train(cut, parts)
+    assert [p.value.tobytes() for p in whole] == [p.value.tobytes() for p in cut]
+    parts[0].learning_rate = 0.5
+    assert (parts[1].learning_rate, other.learning_rate, parts[1].n_steps, other.n_steps) == (0.1, 0.1, 4, 1)
+
+
+def test_a_part_is_made_of_parameters_of_the_whole():
+    mine, foreign = tensor([1.0], requires_grad=True), tensor([1.0], requires_grad=True, name="theirs")
+    with pytest.raises(ArgumentError, match=r"the optimiser does not have these parameters\ngiven: theirs\nhint"):
+        SGD([mine]).part([mine, foreign])
+
+
+def test_a_part_of_nothing_steps_and_does_nothing():
+    mine = tensor([1.0], requires_grad=True)
+    part = Adam([mine]).part([])
+    part.step()
+    assert (part.parameters, part.snapshot().values, part.n_steps, mine.item()) == ([], [], 1, 1.0)

@@ -1,7 +1,12 @@
 """Rank programs of the tests: in a file of their own, so that workers import them by name."""
 
+import contextlib
+import ctypes
+import inspect
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -118,13 +123,13 @@ def waits_for_ever(comm, marker):
 
 def one_rank_calls_something_else(comm):
     if comm.rank == 1:
-        comm.broadcast_(np.ones(4), root=0)
+        comm.broadcast_(np.ones(4), root=0)  # on rank 1
     else:
-        comm.all_reduce_(np.ones(4))
+        comm.all_reduce_(np.ones(4))  # on rank 0
 
 
 def other_dtype(comm):
-    comm.all_reduce_(np.ones(4, np.float32 if comm.rank else np.float64))
+    comm.all_reduce_(np.ones(4, np.float32 if comm.rank else np.float64))  # on rank 0, on rank 1
 
 
 def one_rank_misses_a_call(comm):
@@ -190,3 +195,108 @@ def _unreadable():
 class CannotBeRead:
     def __reduce__(self):
         return _unreadable, ()
+
+
+def reduces_beside(comm, n_times, mine, other):
+    """Many times, and from when another launch has begun."""
+    Path(mine).touch()
+    while not Path(other).exists():
+        pass
+    for _ in range(n_times):
+        comm.all_reduce_(np.ones(1000) * comm.rank)
+
+
+def segfaults(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        ctypes.string_at(0)
+    comm.barrier()
+
+
+def leaves(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        sys.exit("enough")
+    comm.barrier()
+
+
+def falls(comm, rank):
+    comm.barrier()
+    if comm.rank == rank:
+        _deeper(0)
+    comm.barrier()
+
+
+def _deeper(n):
+    return _deeper(n + 1) + 1
+
+
+def adds_for_ever(comm, n_elements=1 << 18):
+    while True:
+        comm.all_reduce_(np.zeros(n_elements, np.float32))
+
+
+def computes_for_ever(comm):
+    comm.barrier()
+    while True:
+        pass
+
+
+def adds_again_and_again(comm, n_loops):
+    """The sum over all loops, exact."""
+    total = 0
+    for loop in range(n_loops):
+        total += int(comm.all_reduce_(np.full(1003, comm.rank + loop, np.int64)).sum())
+    return total
+
+
+def other_shape(comm):
+    comm.all_reduce_(np.ones((2, 3) if comm.rank == 1 else (3, 2)))  # on rank 0, on rank 1
+
+
+def other_order(comm):
+    if comm.rank == 1:
+        comm.barrier()  # on rank 1
+        comm.all_reduce_(np.ones(4))
+    else:
+        comm.all_reduce_(np.ones(4))  # on rank 0
+        comm.barrier()
+
+
+def lines_of(program, *words):
+    """The lines of a program's source that contain each of the words, as it stands in this file."""
+    text, first = inspect.getsourcelines(program)
+    return [first + next(i for i, line in enumerate(text) if word in line) for word in words]
+
+
+def open_files(_):
+    """How many files the process has open that are not sockets of Dask's own connections, and its threads."""
+    n_open, memfds = 0, 0
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            link = str(entry.readlink())
+            n_open += not link.startswith(("socket:", "/proc"))
+            memfds += "memfd" in link
+    return n_open, memfds, threading.active_count()
+
+
+def spawns(comm):
+    """How many sockets a fresh Python that a rank starts has inherited."""
+    comm.barrier()
+    count = """
+import os
+links = [os.readlink(f"/proc/self/fd/{n}") for n in range(3, 100) if os.path.islink(f"/proc/self/fd/{n}")]
+print(sum("socket" in link for link in links))
+"""
+    told = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True).stdout
+    comm.barrier()
+    return int(told)
+
+
+def reduces_for(comm, n_loops, seed):
+    """The bits after many sums of random numbers."""
+    array = np.random.default_rng(seed + comm.rank).normal(size=1003)
+    for _ in range(n_loops):
+        comm.all_reduce_(array)
+        array /= comm.world_size
+    return array

@@ -1,7 +1,6 @@
 """The door: members get in, strangers do not, and it is closed when all are in."""
 
 import contextlib
-import secrets
 import socket
 import threading
 
@@ -11,10 +10,21 @@ from lab.errors import LabError, LostRankError, MeshError
 from lab.parallel.transport import door as doors
 from lab.parallel.transport import listen
 from lab.parallel.transport.alarm import Alarm
-from lab.parallel.transport.door import ANSWER, NONCE, WHO, Doorkeeper, proof
-from lab.parallel.transport.listen import Listener, reach
-
-SECRET = b"s" * 32
+from lab.parallel.transport.door import ANSWER, NONCE, Doorkeeper
+from lab.parallel.transport.listen import Listener
+from tests.parallel.strangers import (
+    SECRET,
+    garbage,
+    http,
+    huge_length,
+    one_byte,
+    other_generation,
+    other_rank_wanted,
+    replay,
+    silence,
+    visit,
+    wrong_secret,
+)
 
 
 class Meeting:
@@ -60,14 +70,6 @@ class Meeting:
             listener.close()
 
 
-def visit(address):
-    """A stranger's blocking connection."""
-    sock = reach(address)
-    sock.setblocking(True)
-    sock.settimeout(20)
-    return sock
-
-
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 8])
 def test_all_peers_meet_and_then_nobody_can_knock(transport, world_size):
@@ -85,47 +87,6 @@ def test_all_peers_meet_and_then_nobody_can_knock(transport, world_size):
         for address in meeting.addresses.values():
             with pytest.raises(ConnectionRefusedError), visit(address) as sock:
                 sock.recv(1)  # a TCP socket learns it here
-
-
-def silence(sock):
-    return
-
-
-def one_byte(sock):
-    sock.sendall(b"x")
-
-
-def garbage(sock):
-    sock.sendall(secrets.token_bytes(1000))
-
-
-def http(sock):
-    sock.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 20 + b"\r\n")
-
-
-def huge_length(sock):
-    sock.sendall((2**63).to_bytes(8, "little") * 20)
-
-
-def wrong_secret(sock):
-    theirs, ours, who = sock.recv(NONCE), bytes(NONCE), WHO.pack(0, 1)
-    sock.sendall(ours + who + proof(b"x" * 32, b"c", theirs + ours, who, 1))
-
-
-def replay(sock):
-    """A whole answer that was right for another nonce."""
-    who = WHO.pack(0, 1)
-    sock.sendall(bytes(NONCE) + who + proof(SECRET, b"c", bytes(2 * NONCE), who, 1))
-
-
-def other_generation(sock):
-    theirs, ours, who = sock.recv(NONCE), bytes(NONCE), WHO.pack(0, 1)
-    sock.sendall(ours + who + proof(SECRET, b"c", theirs + ours, who, 2))
-
-
-def other_rank_wanted(sock):
-    theirs, ours, who = sock.recv(NONCE), bytes(NONCE), WHO.pack(0, 2)
-    sock.sendall(ours + who + proof(SECRET, b"c", theirs + ours, who, 1))
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])

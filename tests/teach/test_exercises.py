@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
@@ -12,68 +11,33 @@ import numpy as np
 import pytest
 
 from lab.errors import LabError
-from lab.teach import EXERCISES, SOLUTIONS
+from lab.teach import EXERCISES, SOLUTIONS, guard, worker
+from tests.teach.answers import RIGHT, WRONG, multiply, plan, typed
 
 SLACK = 20.0
 """Bound of liveness on a busy machine: starting an interpreter, and ending it."""
-
-
-def typed(source: str, name: str):
-    """A function as if typed into a notebook: its module is __main__, and its globals are the notebook's."""
-    scope = {"__name__": "__main__", "np": np}
-    exec(compile(textwrap.dedent(source), "<cell>", "exec"), scope)
-    return scope[name]
 
 
 def check(name: str, source: str, **options):
     return EXERCISES[name].check(typed(source, name), **options)
 
 
-def multiply(body: str) -> str:
-    return f"def multiply_rule(ct, x, y):\n    {body}\n"
+@pytest.fixture
+def at_home(monkeypatch):
+    """Runs functions that are known to do no harm in this process: one process for each would take minutes."""
 
+    def run(function, cases, *, call, timeout):
+        path = function.__code__.co_filename if hasattr(function, "__code__") else ""
+        rows = [json.loads(json.dumps(worker.run_case(call, function, case, path))) for case in cases]
+        return [guard._answer(row, path) for row in rows]
 
-def loop(*body: str, rounds: str = "range(n_steps)", before: str = "") -> str:
-    inner = "".join(f"        {line}\n" for line in body)
-    first = f"    {before}\n" if before else ""
-    return f"def training_loop(loss, optimizer, n_steps):\n{first}    for _ in {rounds}:\n{inner}"
-
-
-ZERO, BACK, STEP = "optimizer.zero_grad()", "loss().backward()", "optimizer.step()"
-
-WRONG = [  # what learners type, and the words that tell them
-    ("multiply_rule", multiply("return ct * x, ct * y"), "swapped"),
-    ("multiply_rule", multiply("return y, x"), "ct is left out"),
-    ("multiply_rule", multiply("return ct, ct"), "rule is that of addition"),
-    ("multiply_rule", multiply("return ct + y, ct + x"), "added where it has to be multiplied"),
-    ("multiply_rule", multiply("return ct * x * y, ct * x * y"), "the product itself"),
-    ("multiply_rule", multiply("return ct * y"), "only one gradient"),
-    ("multiply_rule", multiply("return -(ct * y), -(ct * x)"), "the sign is turned"),
-    ("multiply_rule", multiply("return ct / y, ct / x"), "divides"),
-    ("multiply_rule", multiply("ct * y, ct * x"), "It returned nothing"),
-    ("multiply_rule", multiply("return ct * z, ct * x"), "name 'z' is not defined"),
-    ("multiply_rule", "def multiply_rule(ct, x):\n    return ct, ct\n", "takes 2 positional arguments"),
-    ("multiply_rule", multiply("return 'ct * y', 'ct * x'"), "gradient of x is wrong"),
-    ("multiply_rule", multiply("return ct * y, ct * x, 0"), "number of results is wrong"),
-    ("multiply_rule", multiply("return ct * y, float(np.sum(ct * x))"), "its shape is wrong"),
-    ("training_loop", loop(BACK, STEP), "never cleared"),
-    ("training_loop", loop(BACK, STEP, before=ZERO), "never cleared"),
-    ("training_loop", loop(BACK, ZERO, STEP), "step finds no gradient"),
-    ("training_loop", loop(ZERO, BACK), "weights never move"),
-    ("training_loop", loop(STEP, ZERO, BACK), "step finds no gradient"),
-    ("training_loop", loop(ZERO, BACK, STEP, rounds="range(1, n_steps)"), "one step too few"),
-    ("training_loop", loop(ZERO, BACK, STEP, "return"), "stops after the first step"),
-    ("training_loop", loop(ZERO, BACK, STEP, rounds="[0]"), "exactly one step"),
-    ("training_loop", loop(ZERO, BACK, BACK, STEP), "counts twice"),
-    ("training_loop", loop(ZERO, BACK, STEP, STEP), "counts twice"),
-    ("training_loop", loop(ZERO, "value.backward()", STEP, before="value = loss()"), "one graph is used for all"),
-    ("training_loop", loop(ZERO, BACK, STEP, rounds="range(n_steps + 1)"), "one step too many"),
-    ("training_loop", loop(ZERO, "loss.backward()", STEP), "has no attribute 'backward'"),
-]
+    monkeypatch.setattr("lab.teach.exercise.run_guarded", run)
 
 
 @pytest.mark.parametrize(("name", "source", "words"), WRONG, ids=[f"{n}-{w}" for n, _, w in WRONG])
-def test_a_typical_wrong_answer_is_told_by_name(name, source, words):
+def test_a_typical_wrong_answer_is_told_by_name(name, source, words, request):
+    if "end" not in words.split():
+        request.getfixturevalue("at_home")
     feedback = check(name, source)
     assert not feedback.passed
     assert words in feedback.text
@@ -89,30 +53,12 @@ def test_each_exercise_is_tried_with_ten_wrong_answers_and_knows_five_by_name(na
 
 
 @pytest.mark.parametrize(("name", "i"), [(n, i) for n, e in EXERCISES.items() for i in range(len(e.mutants))])
-def test_every_mutant_fails_and_is_recognised_as_itself(name, i):
+def test_every_mutant_fails_and_is_recognised_as_itself(name, i, at_home):
     mutant = EXERCISES[name].mutants[i]
     feedback = EXERCISES[name].check(mutant.function)
     assert not feedback.passed
     assert feedback.mutant == mutant.name
     assert feedback.hint == mutant.hint
-
-
-RECURSIVE = """
-def training_loop(loss, optimizer, n_steps):
-    if n_steps > 0:
-        optimizer.zero_grad()
-        loss().backward()
-        optimizer.step()
-        training_loop(loss, optimizer, n_steps - 1)
-"""
-RIGHT = [
-    *SOLUTIONS.items(),
-    ("training_loop", RECURSIVE),
-    ("multiply_rule", multiply("return [y * ct, x * ct]")),
-    ("multiply_rule", multiply("return np.stack([np.multiply(y, ct), np.multiply(x, ct)])")),
-    ("multiply_rule", "def multiply_rule(ct, x, y):\n    other = lambda a: ct * a\n    return other(y), other(x)\n"),
-    ("training_loop", loop(BACK, STEP, ZERO)),
-]
 
 
 @pytest.mark.parametrize(("name", "source"), RIGHT)
@@ -207,6 +153,23 @@ def test_whatever_a_function_does_is_answered_by_name_within_its_time(body):
     assert not feedback.passed
     assert HARM[body] in feedback.text
     assert check("multiply_rule", SOLUTIONS["multiply_rule"]).passed
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    {
+        "held = []\nwhile True: held.append([0] * 1_000_000)": "too much memory",
+        "while True: print('flood')": "did not come to an end",
+        "while True: yield ()": "the plan does not come to an end",
+        "while True: yield [Send(1, 0, 1)] * 100_000": "the plan does not come to an end",
+        "yield ()\nimport os; os._exit(3)": "exit code 3",
+        "yield ()\nyield from my_all_reduce(rank, world_size, n_chunks)": "calls itself without end",
+    }.items(),
+)
+def test_whatever_a_generator_does_is_answered_by_name(body, words):
+    feedback = check("my_all_reduce", plan(body), timeout=1.0 if words.startswith("did not") else SLACK)
+    assert words in feedback.text
+    assert feedback.hint
 
 
 def test_a_timed_out_function_leaves_no_process_behind(tmp_path):

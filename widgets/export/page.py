@@ -1,7 +1,7 @@
-"""One stand-alone HTML page that plays a sequence of pictures: no kernel, no network, no file beside it.
+"""One stand-alone HTML page that plays sequences of pictures: no kernel, no network, no file beside it.
 
 The scripts are the ones that draw in the notebook; the frames are the first picture and then patches, gzipped. Without
-JavaScript the page still shows the first frame as SVG with its text.
+JavaScript the page still shows one frame of each as SVG with its text.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from pathlib import Path
 
 from lab.errors import ViewError
 from lab.files import replacing
-from widgets.live.library import bundle, plotly_gz, style
+from widgets.live.library import PICTURES, bundle, plotly_gz, style
 from widgets.pictures import theme
 from widgets.pictures.patch import Json, diff
 from widgets.pictures.tree import Picture, text_of, tree_of
 from widgets.pictures.twin import svg_of
+
+WIDE = 45
+"""A fact of more letters gets the room of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,25 @@ class Frame:
     text: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One player of a page.
+
+    Attributes:
+        frames: what it plays.
+        title: a heading above it; "" for none.
+        description: a sentence below the heading.
+        opens_at_end: whether the page opens it at its last frame, instead of its first.
+    """
+
+    frames: Sequence[Frame]
+    title: str = ""
+    description: str = ""
+    opens_at_end: bool = False
+
+
 def write_page(path: str | Path, frames: Sequence[Frame], title: str, description: str = "") -> Path:
-    """Write the page, whole or not at all; returns its path.
+    """Write a page with one player, whole or not at all; returns its path.
 
     Raises:
         ViewError: no frames, or frames with different numbers or kinds of pictures.
@@ -59,11 +79,21 @@ def write_page(path: str | Path, frames: Sequence[Frame], title: str, descriptio
 
 
 def page(frames: Sequence[Frame], title: str, description: str = "") -> str:
-    """The page as text."""
-    trees = [_tree(frame) for frame in frames]
-    _check(trees)
-    charts = any(picture["type"] == "chart" for picture in trees[0]["pictures"])
-    script = bundle("patch.js", "common.js", "geometry.js", "tokens.js", "scene.js", "chart.js", "player.js")
+    """A page with one player, as text."""
+    return page_of([Part(frames)], title, description)
+
+
+def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Sequence[tuple[str, str]] = ()) -> str:
+    """A page with a player for each part below one another, as text.
+
+    Args:
+        facts: names and values, a list above the first part.
+    """
+    trees = [[_tree(frame) for frame in part.frames] for part in parts]
+    for rows in trees:
+        _check(rows)
+    charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
+    script = bundle("patch.js", *PICTURES, "player.js")
     start = f"play({theme.table()}, {json.dumps(style())});\n"
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
@@ -72,11 +102,15 @@ def page(frames: Sequence[Frame], title: str, description: str = "") -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'{' blob:' if charts else ''}; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    first = frames[0]
-    static = "\n".join(f"<figure>{svg_of(picture)}</figure>" for picture in first.pictures)
-    name = escape(text_of(title or "autodiff-lab"))
-    about = f"<p>{escape(text_of(description))}</p>" if description else ""
+    name = _safe(title or "autodiff-lab")
+    about = f"<p>{_safe(description)}</p>\n" if description else ""
     plotly = f'<script type="text/plain" id="lab-plotly">{_base64(plotly_gz())}</script>' if charts else ""
+    body = "\n".join(_section(part, k) for k, part in enumerate(parts))
+    stored = "\n".join(
+        f'<script type="text/plain" id="lab-frames{_nth(k)}">'
+        f"{_base64(gzip.compress(_frames(part.frames, rows), 9, mtime=0))}</script>"
+        for k, (part, rows) in enumerate(zip(parts, trees, strict=True))
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -90,19 +124,54 @@ def page(frames: Sequence[Frame], title: str, description: str = "") -> str:
 <body class="lab-root lab-page-body">
 <main class="lab-page">
 <h1>{name}</h1>
-{about}
-<div id="lab-player"></div>
-<div id="lab-static">
-{static}
-<p>{escape(text_of(first.text))}</p>
-</div>
+{about}{_facts(facts)}{body}
 </main>
-<script type="text/plain" id="lab-frames">{_base64(gzip.compress(_frames(frames, trees), 9, mtime=0))}</script>
+{stored}
 {plotly}
 <script type="module">{code}</script>
 </body>
 </html>
 """
+
+
+def _section(part: Part, k: int) -> str:
+    """The place of a player, and what stands there without JavaScript."""
+    shown, nth = part.frames[-1 if part.opens_at_end else 0], _nth(k)
+    static = "\n".join(f"<figure>{svg_of(picture)}</figure>" for picture in shown.pictures)
+    opens, name = (len(part.frames) - 1) * part.opens_at_end, _safe(part.title)
+    head = f'<h2 id="part{nth}">{name}</h2>\n' if part.title else ""
+    head += f"<p>{_safe(part.description)}</p>\n" if part.description else ""
+    body = f"""{head}<div class="lab-player" id="lab-player{nth}" data-frames="lab-frames{nth}" data-opens="{opens}"\
+{f' data-name="{name}"' * bool(name)}></div>
+<div class="lab-static" id="lab-static{nth}">
+{static}
+<p>{_safe(shown.text)}</p>
+</div>"""
+    return f'<section aria-labelledby="part{nth}">\n{body}\n</section>' if part.title else body
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> str:
+    wide = ' class="lab-wide"'
+    rows = "\n".join(
+        f'<div{wide * (len(value) > WIDE)}>'
+        f"<dt>{_safe(name)}</dt><dd>{_safe(value)}</dd></div>"
+        for name, value in facts
+    )
+    return f'<dl class="lab-facts">\n{rows}\n</dl>\n' if facts else ""
+
+
+def _nth(k: int) -> str:
+    """What the ids of the k-th part end with.
+
+    Example:
+        >>> _nth(0), _nth(1)
+        ('', '-2')
+    """
+    return f"-{k + 1}" if k else ""
+
+
+def _safe(text: str) -> str:
+    return escape(text_of(text))
 
 
 def _tree(frame: Frame) -> dict[str, Json]:

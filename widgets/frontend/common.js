@@ -1,5 +1,7 @@
 // What scenes and charts share: the colour table, light and dark, keys that must not reach the notebook, small DOM helpers.
 
+import { hatch } from "./geometry.js";
+
 const SVG = "http://www.w3.org/2000/svg";
 const keyHandlers = new WeakMap();
 let look = null;
@@ -172,17 +174,19 @@ export function surroundings(root, ...tools) {
 function legendMark(mark) {
   const half = look.marks[mark] ? 9 : 15;
   const box = svg("svg", { class: "lab-mark", viewBox: `${-half} -9 ${2 * half} 18`, width: 2 * half, height: 18, "aria-hidden": "true" });
-  if (["forward", "backward", "none"].includes(mark)) {
+  if (["forward", "backward", "store", "none"].includes(mark)) {
     const head = mark === "backward" ? "M-13 0L-5 -4V4Z" : "M13 0L5 -4V4Z";
     const line = svg("path", { class: "lab-line", d: mark === "backward" ? "M13 0H-6" : "M-13 0H6" });
     box.append(svg("g", { class: "lab-edge", "data-state": mark }, line, svg("path", { class: "lab-head", d: head })));
   } else if (look.marks[mark]) {
     box.append(svg("g", { class: "lab-badge", "data-state": mark }, svg("circle", { r: 7 }), svg("path", { d: look.marks[mark] })));
   } else {
-    const radius = { op: 6, rank: 7, constant: 1 }[mark] ?? 3;
+    const radius = { op: 6, rank: 7, constant: 1, forward_span: 2, backward_span: 2 }[mark] ?? 3;
     const across = mark === "rank" ? 14 : 24;
     const shape = { x: -across / 2, y: -7, width: across, height: 14, rx: radius };
-    box.append(svg("g", { class: "lab-node", "data-kind": mark }, svg("rect", { class: "lab-box", ...shape })));
+    const node = svg("g", { class: "lab-node", "data-kind": mark }, svg("rect", { class: "lab-box", ...shape }));
+    if (mark === "backward_span") node.append(svg("path", { class: "lab-hatch", d: hatch(24, 14), transform: "translate(-12 -7)" }));
+    box.append(node);
   }
   return box;
 }

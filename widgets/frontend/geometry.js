@@ -6,7 +6,17 @@ const point = ([x, y]) => `${round(x)} ${round(y)}`;
 
 export function cornerRadius(kind, w, h) {
   if (kind === "op") return Math.min(h / 2, 20);
-  return { leaf: 8, output: 8, group: 6, constant: 2 }[kind] ?? 8;
+  return { group: 6, constant: 2, forward_span: 2, backward_span: 2 }[kind] ?? 8;
+}
+
+// Slanted lines that fill a box whose left top corner is (0, 0), as one path.
+export function hatch(w, h, step = 6) {
+  let path = "";
+  for (let x = step - h; x < w; x += step) {
+    const [left, right] = [Math.max(x, 0), Math.min(x + h, w)];
+    path += `M${point([left, h - (left - x)])}L${point([right, h - (right - x)])}`;
+  }
+  return path;
 }
 
 // Where the ray from the centre of the node towards (tx, ty) leaves it, `gap` pixels outside.

@@ -12,13 +12,53 @@ const bytesOf = (id) => Uint8Array.from(atob(document.getElementById(id).textCon
 export async function play(colours, css) {
   setup(colours, css);
   document.querySelector("style[data-lab]").remove(); // the page has it in its head
-  const packed = new Blob([bytesOf("lab-frames")]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const plotly = document.getElementById("lab-plotly") ? await importPlotly(bytesOf("lab-plotly")) : null;
+  const elements = [...document.querySelectorAll(".lab-player")];
+  const players = [];
+  for (const element of elements) players.push(await player(element, plotly));
+
+  const night = button("switch between light and dark", "M2 -7A7 7 0 1 0 7 2A5.5 5.5 0 0 1 2 -7Z", () => {
+    document.documentElement.dataset.labTheme = themeMode() === "dark" ? "light" : "dark";
+  });
+  if (players.length === 1 && players[0].bar) players[0].bar.append(night);
+  else document.querySelector("h1").before(html("div", { class: "lab-bar lab-bar-single" }, night));
+  followTheme(document.body, () => {});
+
+  // Keys are for the player that was used last.
+  let current = players[0];
+  const chosen = (event) => {
+    current = players[elements.findIndex((element) => element.contains(event.target))] ?? current;
+  };
+  document.addEventListener("focusin", chosen);
+  document.addEventListener("pointerdown", chosen);
+  document.addEventListener("keydown", (event) => {
+    // Controls and pictures have keys of their own.
+    if (event.target.closest("input, select, button, a, .lab-scene, .lab-chart") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!current.keys[event.key]) return;
+    event.preventDefault();
+    current.keys[event.key]();
+  });
+
+  document.querySelectorAll(".lab-static").forEach((element) => element.remove());
+  document.body.classList.toggle("lab-calm", calm());
+  document.body.dataset.labReady = "true";
+}
+
+const icon = (path) => svg("svg", { viewBox: "-10 -10 20 20", width: 20, height: 20, "aria-hidden": "true" }, svg("path", { d: path }));
+
+function button(words, path, action) {
+  const element = html("button", { type: "button", "aria-label": words, title: words }, icon(path));
+  element.addEventListener("click", action);
+  return element;
+}
+
+// One player in its element, which names its frames, itself, and the frame at which it opens.
+async function player(element, plotly) {
+  const packed = new Blob([bytesOf(element.dataset.frames)]).stream().pipeThrough(new DecompressionStream("gzip"));
   const frames = JSON.parse(await new Response(packed).text());
   // Trees share what did not change, so that keeping all of them costs little and going back is a look-up.
   frames.forEach((frame, i) => (frame.tree ??= applyPatch(frames[i - 1].tree, frame.patch)));
-  const plotly = document.getElementById("lab-plotly") ? await importPlotly(bytesOf("lab-plotly")) : null;
 
-  const player = document.getElementById("lab-player");
   const panels = html("div", { class: "lab-panels" });
   const label = html("output", { class: "lab-step", "aria-live": "off" });
   const live = html("p", { class: "lab-text-twin", "aria-live": "polite", role: "status" });
@@ -29,26 +69,15 @@ export async function play(colours, css) {
   let at = -1;
   let timer = 0;
 
-  const icon = (path) => svg("svg", { viewBox: "-10 -10 20 20", width: 20, height: 20, "aria-hidden": "true" }, svg("path", { d: path }));
-  const button = (words, path, action) => {
-    const element = html("button", { type: "button", "aria-label": words, title: words }, icon(path));
-    element.addEventListener("click", action);
-    return element;
-  };
   const PLAY = "M-4 -7L7 0L-4 7Z";
   const PAUSE = "M-6 -7H-2V7H-6ZM2 -7H6V7H2Z";
   const start = button("first frame", "M-8 -5V5M0 -5L-6 0L0 5ZM8 -5L2 0L8 5Z", () => go(0));
   const back = button("step back", "M-5 -6V6M6 -6L-2 0L6 6Z", () => go(at - 1));
   const toggle = button("play", PLAY, () => (timer ? pause() : run()));
   const step = button("step", "M5 -6V6M-6 -6L2 0L-6 6Z", () => go(at + 1));
-  const night = button("switch between light and dark", "M2 -7A7 7 0 1 0 7 2A5.5 5.5 0 0 1 2 -7Z", () => {
-    document.documentElement.dataset.labTheme = themeMode() === "dark" ? "light" : "dark";
-  });
-  const bar = html("div", { class: "lab-bar", role: "group", "aria-label": "player" }, start, back, toggle, step, seek, label, speed, night);
-  if (frames.length > 1) player.append(bar);
-  else player.append(html("div", { class: "lab-bar lab-bar-single" }, night));
-  player.append(panels, live);
-  followTheme(document.body, () => {});
+  const bar = html("div", { class: "lab-bar", role: "group", "aria-label": element.dataset.name || "player" }, start, back, toggle, step, seek, label, speed);
+  if (frames.length > 1) element.append(bar);
+  element.append(panels, live);
 
   const views = frames[0].tree.pictures.map((picture) => {
     const root = html("div");
@@ -101,17 +130,7 @@ export async function play(colours, css) {
   }
 
   seek.addEventListener("input", () => go(Number(seek.value)));
-  document.addEventListener("keydown", (event) => {
-    // Controls and pictures have keys of their own.
-    if (event.target.closest("input, select, button, .lab-scene, .lab-chart") || event.ctrlKey || event.metaKey || event.altKey) return;
-    const keys = { " ": () => (timer ? pause() : run()), ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(frames.length - 1) };
-    if (!keys[event.key]) return;
-    event.preventDefault();
-    keys[event.key]();
-  });
-
-  document.getElementById("lab-static").remove();
-  document.body.classList.toggle("lab-calm", calm());
-  show(0);
-  document.body.dataset.labReady = "true";
+  show(Number(element.dataset.opens));
+  const keys = { " ": () => (timer ? pause() : run()), ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(frames.length - 1) };
+  return { keys, bar: frames.length > 1 ? bar : null };
 }

@@ -1,15 +1,18 @@
 // Draws a Scene: nodes and edges as SVG, tokens on a canvas; pan, zoom, keyboard, tooltip. Given a new tree it changes only
 // what differs from the last one, and lets nodes glide to new places.
 import { calm, clip, followTheme, html, inkOn, onKeys, setText, surroundings, svg, table, textWidth, toneColour } from "./common.js";
-import { cornerRadius, edgeShape, lanes } from "./geometry.js";
+import { cornerRadius, edgeShape, hatch, lanes } from "./geometry.js";
+import { Marks } from "./marks.js";
 import { Tokens } from "./tokens.js";
 
 const GLIDE = 350;
 const MARGIN = 28;
 const READABLE = 0.9; // below this the smallest text has less than 11 px: then only a part is shown, the one that matters now
-const LIVELY = new Set(["new", "active", "forward", "backward"]);
+const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
+const SMALL = { label: "600 11px" }; // on the bars of a Gantt
 const LINE = { label: 18, sublabel: 16, gradient: 16 };
+const isSpan = (kind) => kind === "forward_span" || kind === "backward_span";
 
 export function createScene(root, options = {}) {
   let fitting; // the button that shows all of it
@@ -17,7 +20,8 @@ export function createScene(root, options = {}) {
   const lines = svg("g", { "aria-hidden": "true" });
   const boxes = svg("g", { class: "lab-nodes" });
   const labels = svg("g", { "aria-hidden": "true", class: "lab-edge-labels" });
-  world.append(lines, boxes, labels);
+  const marks = new Marks(() => family());
+  world.append(marks.below, lines, boxes, labels, marks.above);
   const picture = svg("svg", { class: "lab-svg", role: "group" }, world);
   const canvas = html("canvas", { class: "lab-canvas", "aria-hidden": "true" });
   const tip = html("div", { class: "lab-tip", role: "tooltip", hidden: "" });
@@ -70,6 +74,7 @@ export function createScene(root, options = {}) {
     const still = first || calm();
     surround(tree);
     setText(titleOf(), tree.title || tree.caption || "scene");
+    if (tree.marks !== last?.marks) marks.draw(tree.marks ?? {});
     if (tree.nodes !== last?.nodes || tree.palette !== last?.palette) drawNodes(now, still, tree.palette !== last?.palette);
     if (tree.edges !== last?.edges || tree.nodes !== last?.nodes) drawEdges();
     if (tree.selected !== last?.selected) choose(tree.selected, false);
@@ -140,6 +145,7 @@ export function createScene(root, options = {}) {
     const body = box("lab-box", 0);
     parts.push(body);
     if (kind === "output") parts.push(box("lab-inner", -3.5));
+    if (kind === "backward_span") parts.push(svg("path", { class: "lab-hatch", d: hatch(w, h), transform: `translate(${-w / 2} ${-h / 2})` }));
     let ink = null;
     if (node.tone !== undefined) {
       const colour = toneColour(node.tone, tree.palette, mode);
@@ -147,18 +153,18 @@ export function createScene(root, options = {}) {
       ink = inkOn(colour);
     }
     const texts = ["label", "sublabel", "gradient"].filter((name) => node[name]);
-    const room = (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
+    const room = isSpan(kind) ? Infinity : (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
     let y = -texts.reduce((sum, name) => sum + LINE[name], 0) / 2;
     entry.clipped = false;
     for (const name of texts) {
       const text = svg("text", { class: `lab-text lab-${name}`, y: y + LINE[name] / 2, dy: "0.35em" });
-      text.textContent = clip(node[name], `${FONTS[name]} ${family()}`, room);
+      text.textContent = clip(node[name], `${(isSpan(kind) && SMALL[name]) || FONTS[name]} ${family()}`, room);
       if (text.textContent.endsWith("…")) entry.clipped = true;
       if (ink) text.style.fill = ink;
       parts.push(text);
       y += LINE[name];
     }
-    if (table().marks[state]) {
+    if (table().marks[state] && !isSpan(kind)) {
       const at = kind === "rank" ? [w * 0.36, -h * 0.36] : [w / 2 - 3, -h / 2 + 2];
       const badge = svg("g", { class: "lab-badge", "data-state": state, transform: `translate(${at[0]} ${at[1]})` });
       badge.append(svg("circle", { r: 7.5 }), svg("path", { d: table().marks[state] }));

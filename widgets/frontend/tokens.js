@@ -45,7 +45,7 @@ export class Tokens {
 
   one(x, y, token) {
     const { context, colours } = this;
-    context.fillStyle = token.backward ? colours.backward : colours.forward;
+    context.fillStyle = token.backward || token.square ? colours.backward : colours.forward;
     context.strokeStyle = colours.surface;
     context.lineWidth = 2;
     context.beginPath();
@@ -55,7 +55,8 @@ export class Tokens {
       context.lineTo(x, y + 7);
       context.lineTo(x - 7, y);
       context.closePath();
-    } else context.arc(x, y, 6, 0, 2 * Math.PI);
+    } else if (token.square) context.rect(x - 5.5, y - 5.5, 11, 11);
+    else context.arc(x, y, 6, 0, 2 * Math.PI);
     context.stroke();
     context.fill();
     if (!token.label) return;

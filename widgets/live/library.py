@@ -17,6 +17,9 @@ import traitlets
 
 from widgets.pictures import theme
 
+PICTURES = ("common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js")
+"""The files that draw scenes and charts, in the notebook and on a page."""
+
 
 @cache
 def bundle(*names: str) -> str:
@@ -34,7 +37,7 @@ def bundle(*names: str) -> str:
 
 def pictures_code() -> str:
     """The module that draws scenes and charts."""
-    return bundle("common.js", "geometry.js", "tokens.js", "scene.js", "chart.js")
+    return bundle(*PICTURES)
 
 
 @cache

@@ -52,7 +52,23 @@ def corner_radius(kind: str, height: float) -> float:
     """Radius of a node's corners."""
     if kind == "op":
         return min(height / 2, 20.0)
-    return {"leaf": 8.0, "output": 8.0, "group": 6.0, "constant": 2.0}.get(kind, 8.0)
+    small = {"group": 6.0, "constant": 2.0, "forward_span": 2.0, "backward_span": 2.0}
+    return small.get(kind, 8.0)
+
+
+def hatch(width: float, height: float, step: float = 6.0) -> str:
+    """Slanted lines that fill a box whose left top corner is (0, 0), as one path.
+
+    Example:
+        >>> hatch(8.0, 4.0)
+        'M2 4L6 0'
+    """
+    path, x = "", step - height
+    while x < width:
+        left, right = max(x, 0.0), min(x + height, width)
+        path += f"M{_point((left, height - (left - x)))}L{_point((right, height - (right - x)))}"
+        x += step
+    return path
 
 
 def border(node: Node, toward: Point, gap: float) -> Point:

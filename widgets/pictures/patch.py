@@ -38,7 +38,7 @@ def _walk(path: list[str | int], old: Json, new: Json, ops: list[Op]) -> None:
         if "bdata" in old and "bdata" in new:
             ops.append(_packed(path, old, new))
             return
-        ops.extend([[*path, key]] for key in old.keys() - new.keys())
+        ops.extend([[*path, key]] for key in old if key not in new)  # a set would have another order
         for key, value in new.items():
             if key in old:
                 _walk([*path, key], old[key], value, ops)

@@ -8,14 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-NODE_KINDS: tuple[str, ...] = ("leaf", "op", "constant", "output", "group", "rank")
-"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc)."""
+NODE_KINDS: tuple[str, ...] = (
+    "leaf", "op", "constant", "output", "group", "rank", "device", "forward_span", "backward_span",
+)  # fmt: skip
+"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc, device:
+a large box whose fill says too whether it is idle or in trouble, forward_span and backward_span: bars of a Gantt, the
+second hatched, both with small text that is not cut)."""
+
+SPANS = frozenset({"forward_span", "backward_span"})
+"""Kinds of nodes that are bars on a time axis."""
 
 NODE_STATES: tuple[str, ...] = ("idle", "new", "active", "done", "waiting", "trouble")
 """What happens to it now: decides outline and mark, never by colour alone."""
 
-EDGE_STATES: tuple[str, ...] = ("idle", "forward", "backward", "done", "none")
-"""What runs along an edge now; "none": no gradient was wanted there (drawn dotted)."""
+EDGE_STATES: tuple[str, ...] = ("idle", "forward", "backward", "store", "done", "none")
+"""What runs along an edge now; "store": like "forward", but it takes the place of what is there (drawn dashed); "none":
+no gradient was wanted there (drawn dotted)."""
 
 
 class Node(NamedTuple):
@@ -53,6 +61,33 @@ class Edge(NamedTuple):
     width: float = 1.5
 
 
+MARKS_BELOW: tuple[str, ...] = ("grid", "ideal_forward", "ideal_backward", "level", "peak")
+"""Kinds of marks that lie under edges and nodes: a thin line, the two bars of a plan, steps of a level, its highest."""
+
+MARKS_ABOVE: tuple[str, ...] = ("track", "used", "full", "now", "heading", "text", "warning")
+"""Kinds of marks that lie over them: a bar's whole length, how much of it is used, the same when it is nearly all, the
+line of the moment, and three kinds of words."""
+
+
+class Mark(NamedTuple):
+    """Something that is only looked at: a line, a bar, words. It cannot be chosen; what it says, some node says too."""
+
+    id: str
+    kind: str
+    """One of MARKS_BELOW or MARKS_ABOVE."""
+    x: float
+    """Left edge; of words the place that `anchor` names."""
+    y: float
+    """Top edge; of words the middle of the line."""
+    width: float = 0.0
+    """0 is an upright line; of words the room that they have, 0 for any."""
+    height: float = 0.0
+    """0 is a level line."""
+    text: str = ""
+    anchor: str = "start"
+    """Of words: "start", "middle" or "end"."""
+
+
 class Token(NamedTuple):
     """Something that moves along an edge once: the browser interpolates. Times in ms from when the scene is shown."""
 
@@ -61,6 +96,8 @@ class Token(NamedTuple):
     duration: float = 400.0
     backward: bool = False
     label: str = ""
+    square: bool = False
+    """Along an edge on which something is stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +112,7 @@ class Scene:
         selected: id of the selected node, or "".
         palette: what `Node.tone` means: "sequential" (0..1, Cividis) or "diverging" (-1..1, blue to orange).
         extent: width and height from (0, 0) of what is shown in the end, so that a growing picture keeps its scale.
+        marks: lines, bars and words around the nodes, within `extent`; ids are unique among them.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -86,3 +124,4 @@ class Scene:
     selected: str = ""
     palette: str = "sequential"
     extent: tuple[float, float] = (0.0, 0.0)
+    marks: tuple[Mark, ...] = ()

@@ -39,13 +39,13 @@ COLOURS: Final[Mapping[str, Mapping[str, str]]] = {
         "surface": "#FFFFFF", "text": "#1B2430", "muted": "#55606E", "line": "#7B8794", "grid": "#E3E7EB",
         "accent": "#0072B2", "forward": "#0072B2", "backward": "#B34700", "done": "#4A5561", "trouble": "#B3261E",
         "leaf": "#E1F0FA", "op": "#F3F5F7", "constant": "#FFFFFF", "output": "#FFF1CC", "group": "#EEEAF6",
-        "rank": "#DFF3EB",
+        "rank": "#DFF3EB", "device": "#DFF3EB", "forward_span": "#BFE0F5", "backward_span": "#FCE3CD",
     },
     "dark": {
         "surface": "#111418", "text": "#E9EDF1", "muted": "#A7B1BC", "line": "#8490A0", "grid": "#2B323A",
         "accent": "#6CC0F2", "forward": "#6CC0F2", "backward": "#FFA657", "done": "#BAC4CF", "trouble": "#FF8A80",
         "leaf": "#15364C", "op": "#262C33", "constant": "#171B20", "output": "#463708", "group": "#352E4B",
-        "rank": "#123B30",
+        "rank": "#123B30", "device": "#123B30", "forward_span": "#17496B", "backward_span": "#4A2C10",
     },
 }  # fmt: skip
 """Fills are named as the kinds of nodes, other names say what they are for; `var(--lab-NAME)` in the style sheet."""
@@ -70,8 +70,10 @@ MARKS: Final[Mapping[str, str]] = {
 
 KIND_WORDS: Final[Mapping[str, str]] = {
     "leaf": "leaf", "op": "operation", "constant": "constant", "output": "output", "group": "group", "rank": "rank",
+    "device": "device", "forward_span": "forward", "backward_span": "backward",
     "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "trouble": "trouble",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
+    "store": "stored",
 }  # fmt: skip
 """What a mark means when a legend gives no words of its own."""
 

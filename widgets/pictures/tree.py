@@ -13,7 +13,7 @@ from typing import Any
 from lab.errors import ViewError
 from widgets.pictures.chart import Chart
 from widgets.pictures.patch import FORBIDDEN, Json
-from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.scene import Edge, Mark, Node, Scene
 
 Picture = Scene | Chart
 
@@ -57,6 +57,8 @@ def _scene(scene: Scene) -> dict[str, Json]:
     edges = {f"#{edge.id}": _edge(edge) for edge in scene.edges}
     _check_unique(scene.nodes, nodes, "node")
     _check_unique(scene.edges, edges, "edge")
+    marks = {f"#{mark.id}": _mark(mark) for mark in scene.marks}
+    _check_unique(scene.marks, marks, "mark")
     for edge in scene.edges:
         for end in (edge.source, edge.target):
             if f"#{end}" not in nodes:
@@ -76,6 +78,7 @@ def _scene(scene: Scene) -> dict[str, Json]:
         "legend": [[mark, text_of(words)] for mark, words in scene.legend],
         "nodes": nodes,
         "edges": edges,
+        **({"marks": marks} if marks else {}),
         "tokens": [
             {
                 "edge": f"#{t.edge}",
@@ -83,13 +86,16 @@ def _scene(scene: Scene) -> dict[str, Json]:
                 "duration": t.duration,
                 "backward": t.backward,
                 "label": text_of(t.label),
+                **({"square": True} if t.square else {}),
             }
             for t in scene.tokens
         ],
     }
 
 
-def _check_unique(items: Sequence[Node] | Sequence[Edge], found: Mapping[str, object], what: str) -> None:
+def _check_unique(
+    items: Sequence[Node] | Sequence[Edge] | Sequence[Mark], found: Mapping[str, object], what: str
+) -> None:
     if len(found) != len(items):
         ids = [item.id for item in items]
         twice = next(name for name in ids if ids.count(name) > 1)
@@ -104,6 +110,12 @@ def _node(node: Node) -> dict[str, Json]:
     tone: dict[str, Json] = {} if node.tone is None or math.isnan(node.tone) else {"tone": round(float(node.tone), 3)}
     state = {} if node.state == "idle" else {"state": node.state}
     return {**box, **texts, "kind": node.kind, **state, **tone}
+
+
+def _mark(mark: Mark) -> dict[str, Json]:
+    box = {"x": _pixel(mark.x), "y": _pixel(mark.y), "w": _pixel(mark.width), "h": _pixel(mark.height)}
+    anchor = {} if mark.anchor == "start" else {"anchor": mark.anchor}
+    return {"kind": mark.kind, **box, **_present(text=mark.text), **anchor}
 
 
 def _edge(edge: Edge) -> dict[str, Json]:

@@ -10,15 +10,16 @@ from html import escape
 from typing import Any, NamedTuple
 
 from widgets.pictures.chart import Chart
-from widgets.pictures.geometry import corner_radius, edge_shape, lanes, number
+from widgets.pictures.geometry import corner_radius, edge_shape, hatch, lanes, number
 from widgets.pictures.measure import LINE_HEIGHTS, clip, text_width
-from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.scene import SPANS, Edge, Node, Scene
 from widgets.pictures.theme import COLOURS, MARKS, ink_on, tone_colour
 from widgets.pictures.tree import Picture, text_of, tree_of
 
 INK: Mapping[str, str] = COLOURS["light"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
+LIVELY_EDGES = ("forward", "backward", "store")
 READABLE = 2400.0
 """Pixels; a wider drawing is not shrunk to the page, which scrolls instead: its texts would be too small to read."""
 
@@ -135,6 +136,8 @@ def _scene(scene: Scene) -> str:
 
 def drawing(scene: Scene) -> Drawing:
     """The elements of a scene, each on its own."""
+    from widgets.pictures.twin_marks import marked
+
     if not scene.nodes:
         width = 480.0 if scene.caption else 240.0  # room for the words that say why
         empty = label("nothing yet", width / 2, 44, 13, fill=INK["muted"], text_anchor="middle")
@@ -151,18 +154,21 @@ def drawing(scene: Scene) -> Drawing:
     lines = tuple(_line(edge, shape.line, shape.head) for edge, shape in shapes)
     boxes = tuple(_node(node, scene) for node in scene.nodes)
     numbers = tuple(_edge_label(edge, *shape.middle) for edge, shape in shapes if edge.label)
+    below, above = marked(scene.marks)
     shift_x, shift_y = (width - (right - left)) / 2 - left, MARGIN - top
     shift = f"translate({number(shift_x)} {number(shift_y)})"
-    return Drawing((lines, boxes, numbers), shift, width, height)
+    layers = (lines, boxes, numbers)
+    return Drawing((below, *layers, above) if scene.marks else layers, shift, width, height)
 
 
 def _edge_colour(edge: Edge) -> str:
-    return INK[edge.state if edge.state in ("forward", "backward", "done") else "line"]
+    own = {"forward": "forward", "backward": "backward", "store": "backward", "done": "done"}
+    return INK[own.get(edge.state, "line")]
 
 
 def _line(edge: Edge, line: str, head: str) -> str:
-    colour, lively = _edge_colour(edge), edge.state in ("forward", "backward")
-    dash = {"backward": "8 5", "none": "0.5 5"}.get(edge.state)
+    colour, lively = _edge_colour(edge), edge.state in LIVELY_EDGES
+    dash = {"backward": "8 5", "store": "4 4", "none": "0.5 5"}.get(edge.state)
     path = tag(
         "path",
         d=line,
@@ -170,7 +176,7 @@ def _line(edge: Edge, line: str, head: str) -> str:
         stroke=colour,
         stroke_width=edge.width + 0.75 * lively,
         stroke_dasharray=dash,
-        stroke_linecap="butt" if edge.state == "backward" else "round",
+        stroke_linecap="butt" if edge.state in ("backward", "store") else "round",
     )
     return path + ("" if edge.state == "none" else tag("path", d=head, fill=colour))
 
@@ -178,7 +184,7 @@ def _line(edge: Edge, line: str, head: str) -> str:
 def _edge_label(edge: Edge, x: float, y: float) -> str:
     text = clip(edge.label, 180, 12)
     across = text_width(text, 12) + 10
-    colour = _edge_colour(edge) if edge.state in ("forward", "backward") else INK["muted"]
+    colour = _edge_colour(edge) if edge.state in LIVELY_EDGES else INK["muted"]
     ground = tag("rect", x=x - across / 2, y=y - 9, width=across, height=18, rx=6, fill=INK["surface"])
     return ground + label(text, x, y, 12, fill=colour, text_anchor="middle", dy="0.35em", font_weight=500)
 
@@ -186,6 +192,9 @@ def _edge_label(edge: Edge, x: float, y: float) -> str:
 def _outline(node: Node) -> dict[str, Any]:
     colour = {"new": "forward", "active": "forward", "done": "done", "trouble": "trouble"}.get(node.state, "line")
     width = {"active": 2.75, "trouble": 2.75, "done": 1.5}.get(node.state, 1.25)
+    if node.kind in SPANS:
+        colour = "text" if node.state == "active" else node.kind.removesuffix("_span")
+        width = 2.5 if node.state == "active" else 1
     return {
         "stroke": INK[colour],
         "stroke_width": width,
@@ -211,8 +220,9 @@ def _node(node: Node, scene: Scene) -> str:
         )
 
     toned = node.tone is not None and node.tone == node.tone
-    fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(node.kind, INK["op"])
-    look = {"fill": fill, **_outline(node)}
+    calm = {"idle": "op", "trouble": "constant"}.get(node.state) if node.kind == "device" else None
+    fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(calm or node.kind, INK["op"])
+    look = {"fill": "none" if node.kind in SPANS and node.state == "waiting" else fill, **_outline(node)}
     parts = [
         tag("title", words(node.aria or ", ".join(filter(None, (node.label, node.sublabel, node.gradient))))) or ""
     ]
@@ -223,16 +233,20 @@ def _node(node: Node, scene: Scene) -> str:
     parts.append(box(0, **look))
     if node.kind == "output":
         parts.append(box(-3.5, fill="none", stroke=INK["line"], stroke_width=1))
-    parts.append(
-        _texts(node, ink_on(fill) if toned else None, w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2)
-    )
-    if node.state in MARKS:
+    if node.kind == "backward_span":
+        place = f"translate({number(-w / 2)} {number(-h / 2)})"
+        parts.append(tag("path", d=hatch(w, h), fill="none", stroke=INK["backward"], opacity=0.55, transform=place))
+    room = 1e4 if node.kind in SPANS else w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2
+    parts.append(_texts(node, ink_on(fill) if toned else None, room))
+    if node.state in MARKS and node.kind not in SPANS:
         parts.append(_badge(node))
     return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})")
 
 
 def _texts(node: Node, ink: str | None, room: float) -> str:
-    looks = ((14.0, True, "text"), (12.0, False, "muted"), (12.0, True, "backward"))
+    small, strong = node.kind in SPANS, "text" if node.kind == "device" else "backward"
+    looks = ((11.0 if small else 14.0, True, "text"), (12.0, False, "muted"), (12.0, True, strong))
+    halo = {"paint_order": "stroke", "stroke": INK[node.kind], "stroke_width": 3} if small else {}
     lines = [
         (text, *look, high)
         for text, look, high in zip((node.label, node.sublabel, node.gradient), looks, LINE_HEIGHTS, strict=True)
@@ -250,6 +264,7 @@ def _texts(node: Node, ink: str | None, room: float) -> str:
                 text_anchor="middle",
                 dy="0.35em",
                 font_weight=600 if bold else None,
+                **halo,
             )
         )
         y += high

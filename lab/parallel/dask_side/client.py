@@ -4,20 +4,23 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from time import perf_counter_ns
+from importlib.machinery import ModuleSpec
+from time import monotonic, perf_counter_ns
 from typing import Any
 
 from distributed import Client
 from distributed.client import ClosedClientError
 
-from lab.parallel.clocks import ENOUGH, ROUNDS, RoundTrip
+from lab.parallel.clocks import ENOUGH, ROUNDS, Reading, RoundTrip, read
 from lab.parallel.dask_side.scheduler import SchedulerSide
 from lab.parallel.dask_side.worker import WorkerSide, task
 from lab.parallel.feed import Arrivals
 from lab.parallel.rank import Ticket
 from lab.parallel.relay import Parcel
+from lab.parallel.versions import differences, versions
 
 
 class ClientSide:
@@ -27,9 +30,22 @@ class ClientSide:
         self.client: Any = client
 
     def install(self) -> None:
-        """Put the plugins on the scheduler and on all workers, present and future; once is enough."""
+        """Put the plugins on the scheduler and on all workers, present and future; once is enough.
+
+        Raises:
+            ImportError: somebody has no lab; a table of whom, for workers.
+        """
         self.client.register_plugin(SchedulerSide())
-        self.client.register_plugin(WorkerSide())
+        try:
+            self.client.register_plugin(WorkerSide())
+        except Exception as error:
+            # What a worker raised comes as a bare Exception with its text. Only a function that every Python has can
+            # be run there to find out more.
+            found = self.client.run(importlib.util.find_spec, "lab", on_error="return")
+            without = {worker: {"lab": "none"} for worker, spec in found.items() if not isinstance(spec, ModuleSpec)}
+            if not without:
+                raise
+            raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
     def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
         """Workers for a run, or its place in the queue."""
@@ -48,7 +64,9 @@ class ClientSide:
         """A future of what ranks have posted; it waits for it, at most so long."""
 
         async def fetch() -> Arrivals:
-            arrived = await self.client.scheduler.lab_fetch(run=run, seconds=seconds)
+            if (scheduler := self.client.scheduler) is None:
+                raise OSError("the client is closed")
+            arrived = await scheduler.lab_fetch(run=run, seconds=seconds)
             return [(rank, Parcel(*fields)) for rank, *fields in arrived]
 
         return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
@@ -70,12 +88,13 @@ class ClientSide:
 
         async def ask(worker: str) -> list[RoundTrip]:
             trips: list[RoundTrip] = []
-            until = perf_counter_ns() + int(ENOUGH * 1e9)
-            while len(trips) < ROUNDS and (asked := perf_counter_ns()) < until:
+            until = monotonic() + ENOUGH
+            while len(trips) < ROUNDS and monotonic() < until:
+                asked = read()
                 answered = await self.client.scheduler.lab_clock(worker=worker)
                 if answered is None:
                     break
-                trips.append(RoundTrip(asked, answered, perf_counter_ns()))
+                trips.append(RoundTrip(asked, Reading(*answered), perf_counter_ns()))
             return trips
 
         async def ask_all() -> list[list[RoundTrip]]:

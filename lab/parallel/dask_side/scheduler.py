@@ -205,10 +205,9 @@ class SchedulerSide(SchedulerPlugin):
             "memory_limit_bytes": int(about.memory_limit or 0), "cpu_percent": float(numbers.get("cpu", 0.0)),
         }  # fmt: skip
 
-    async def lab_clock(self, worker: str) -> int | None:
-        """The time at a worker."""
-        time_ns: int | None = (await self._tell((worker,), "lab_clock", {}))[worker]
-        return time_ns
+    async def lab_clock(self, worker: str) -> Any:
+        """A worker's Reading of its clocks; None without an answer."""
+        return (await self._tell((worker,), "lab_clock", {}))[worker]
 
     def lab_say(self, run: str, rank: int, message: bytes, client: str) -> None:
         """Passed on to the rank's worker, one way and in order."""

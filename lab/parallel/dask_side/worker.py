@@ -7,13 +7,13 @@ import asyncio
 import os
 import signal
 import threading
-import time
 from collections.abc import Coroutine
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.comm.addressing import get_address_host
 
+from lab.parallel.clocks import Reading, read
 from lab.parallel.dask_side.names import NAME, host_identity
 from lab.parallel.rank import Outcome, Ticket, run_rank
 from lab.parallel.relay import Parcel
@@ -67,8 +67,8 @@ class WorkerSide(WorkerPlugin):
         seat = self.seats.at(run)
         return seat.where() if seat else None
 
-    def lab_clock(self) -> int:
-        return time.perf_counter_ns()
+    def lab_clock(self) -> Reading:
+        return read()
 
     # --- asked by ranks, in their threads
 

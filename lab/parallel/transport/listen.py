@@ -17,7 +17,7 @@ from typing import Self
 
 LONGEST = 100
 """Bytes of a unix socket's path; the kernels allow 104 to 108."""
-BACKLOG = 128
+BACKLOG = 1024
 ABSTRACT = sys.platform == "linux"
 """Names of unix sockets that are no files."""
 

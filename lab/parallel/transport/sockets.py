@@ -12,9 +12,9 @@ import select
 import socket
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from lab.errors import LostRankError, MeshError
 from lab.events.event import Array
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
-from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, POINT, Call, Header, mark_of, pack
+from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, Call, Header, mark_of, pack
 
 KEPT = 1 << 28
 """Bytes of `send`s that may wait in the queue to a peer; then `send` waits."""
@@ -31,9 +31,18 @@ PATIENCE = 0.5
 GAP = 2.0
 """A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
 
+SPINS = 40
+"""Looks at a socket before a rank goes to sleep, about 60 us: to be woken takes longer, and costs the sender too. Only
+where every rank can have a core."""
+
 Late = Callable[[Call, list[int], bool], object]
 """Told when a wait is over its time: the call, the peers waited for, and whether they may take longer as long as they
 live. It rings the alarm if it knows who is to blame."""
+
+
+def n_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _OPEN: weakref.WeakSet[Links] = weakref.WeakSet()
@@ -48,13 +57,18 @@ if hasattr(os, "register_at_fork"):  # a program that forks must not keep its ra
     os.register_at_fork(after_in_child=_hang_up_in_child)
 
 
+def octets_of(array: Array) -> memoryview:
+    """The bytes of an array (1-D, contiguous), shared."""
+    return memoryview(array.view(np.uint8))  # type: ignore[arg-type]  # an array is a buffer
+
+
 class Expected(NamedTuple):
-    """A piece that must come from `peer` into `target` (1-D, contiguous), added or stored."""
+    """A piece that must come from `peer` into `octets`, or be added to `target`, whose bytes those are."""
 
     peer: int
-    target: Array
-    reduce: bool
-    last: tuple[int, int] | None = None
+    octets: memoryview
+    target: Array | None = None
+    last: tuple[Any, int] | None = None
     """The caller's name of what is complete with this piece."""
 
 
@@ -83,13 +97,15 @@ class Links:
         self._poll = select.poll()
         self._poll.register(alarm.fd, select.POLLIN)
         self._watched: dict[int, int] = {}
+        self._head: tuple[int, Call, int, bytes] = (0, Call(0, "", ""), 0, b"")
+        self._spins = SPINS if len(sockets) < n_cores() else 0
         _OPEN.add(self)
 
     def exchange(
         self,
         call: Call,
-        sends: Iterable[tuple[int, Array]],
-        expected: Iterable[Expected],
+        sends: Iterable[tuple[int, memoryview]],
+        expected: Sequence[Expected],
         done: Callable[[Expected], object] | None = None,
     ) -> None:
         """One step of a collective: send pieces and take pieces, whichever can move, until all have.
@@ -98,44 +114,50 @@ class Links:
             MeshError: a peer is in another call, has ended, or the group has.
             LostRankError: a peer died, or nothing moved for `timeout` seconds.
         """
-        targets = set()
-        for peer, piece in sends:
-            targets.add(peer)
-            self._post(peer, COLLECTIVE, call, piece)
+        self._alarm.check()
+        flush = set()
+        for peer, octets in sends:
+            if not self._post(peer, COLLECTIVE, call, octets):
+                flush.add(peer)
+        if len(expected) == 1 and not flush and self._take_whole(call, expected[0]):
+            if done is not None:
+                done(expected[0])
+            return
         receives: dict[int, deque[Expected]] = {}
         for item in expected:
-            receives.setdefault(item.peer, deque()).append(item)
-        self._turn(COLLECTIVE, call, receives, targets, done)
+            if item.peer in receives:
+                receives[item.peer].append(item)
+            else:
+                receives[item.peer] = deque((item,))
+        self._turn(COLLECTIVE, call, receives, flush, done)
 
     def send(self, call: Call, peer: int, data: Array) -> None:
         """Send `data` (1-D); it may be changed as soon as this returns."""
-        self._post(peer, POINT, call, data)
-        self._push(peer, call)
+        self._alarm.check()
+        if self._post(peer, POINT, call, octets_of(data)):
+            return
         box = self._outbox[peer]
         if sum(map(len, box)) > KEPT:
             self._turn(POINT, call, {}, {peer}, None)
-        elif box:
+        else:
             self._outbox[peer] = deque(memoryview(bytes(part)) for part in box)
 
     def receive(self, call: Call, peer: int, target: Array) -> None:
         """Take the message of `peer` with the tag `call.number` into `target`, whatever came before it."""
+        self._alarm.check()
         if (kept := self._inbox[peer].unstash(call.number)) is not None:
             header, body = kept
-            self._require_agreement(POINT, call, peer, header, target)
+            self._require_agreement(POINT, call, peer, header, target.nbytes)
             target[:] = np.frombuffer(body, target.dtype)
             return
-        self._turn(POINT, call, {peer: deque([Expected(peer, target, reduce=False)])}, set(), None)
+        self._turn(POINT, call, {peer: deque((Expected(peer, octets_of(target)),))}, set(), None)
 
     def leave(self) -> None:
         """Say goodbye to all and wait until all have: nobody hangs up on a peer that still wants something."""
-        call = Call(0, "the end of the program", "")
-        nothing = np.empty(0, np.uint8)
-        for peer in self._sockets:
-            self._post(peer, GOODBYE, call, nothing)
-        self._turn(
-            GOODBYE, call, {p: deque([Expected(p, nothing, reduce=False)]) for p in self._sockets}, set(self._sockets),
-            None,
-        )
+        self._alarm.check()
+        call, nothing = Call(0, "the end of the program", ""), memoryview(b"")
+        flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
+        self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
 
     def close(self) -> None:
         """Hang up."""
@@ -144,13 +166,49 @@ class Links:
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
-    def _post(self, peer: int, kind: int, call: Call, piece: Array) -> None:
-        body = memoryview(piece.view(np.uint8))  # type: ignore[arg-type]  # an array is a buffer
-        self.n_sent += len(body)
+    def _header(self, kind: int, call: Call, n_bytes: int) -> bytes:
+        """As `pack`; what a rank sends and what it waits for are mostly the same, and so is the next piece."""
+        last = self._head
+        if last[1] is not call or last[2] != n_bytes or last[0] != kind:
+            self._head = last = (kind, call, n_bytes, pack(kind, self.generation, call, n_bytes))
+        return last[3]
+
+    def _post(self, peer: int, kind: int, call: Call, octets: memoryview) -> bool:
+        """Give a piece to the kernel, or to the outbox what it does not take; whether it took all."""
+        header, n_bytes = self._header(kind, call, len(octets)), len(octets)
+        self.n_sent += n_bytes
         box = self._outbox[peer]
-        box.append(memoryview(pack(kind, self.generation, call, len(body))))
-        if body:
-            box.append(body)
+        if not box:
+            try:
+                n_taken = self._sockets[peer].sendmsg((header, octets))
+            except (BlockingIOError, InterruptedError):
+                n_taken = 0
+            except OSError:
+                self._hung_up(peer, call)
+            if n_taken == HEADER + n_bytes:
+                return True
+            if n_taken >= HEADER:
+                box.append(octets[n_taken - HEADER :])
+                return False
+            header = header[n_taken:]
+        box.append(memoryview(header))
+        if n_bytes:
+            box.append(octets)
+        return False
+
+    def _take_whole(self, call: Call, item: Expected) -> bool:
+        """The short way for a short piece that comes in one read, as most do; all else is left to the loop."""
+        peer, octets, target, _ = item
+        header, sock, take = self._header(COLLECTIVE, call, len(octets)), self._sockets[peer], self._inbox[peer].take
+        try:
+            for _ in range(self._spins + 1):
+                try:
+                    return take(sock, header, octets, target)
+                except (BlockingIOError, InterruptedError):
+                    self._alarm.check()
+        except (OSError, EOFError):
+            self._hung_up(peer, call)
+        return False
 
     def _turn(
         self,
@@ -161,31 +219,36 @@ class Links:
         done: Callable[[Expected], object] | None,
     ) -> None:
         """Move what can move until `receives` have come and what goes to the peers in `flush` is gone."""
-        self._alarm.check()
-        ready, idle, last = set(self._sockets), 0.0, monotonic()
+        ready: Iterable[int] = self._sockets
+        idle, last, spins = 0.0, -1.0, self._spins
         while True:
             moved = False
             for peer in ready:
                 if self._outbox[peer]:
                     moved |= self._push(peer, call)
+                    if not self._outbox[peer]:
+                        flush.discard(peer)
                 if wanted := receives.get(peer):
                     moved |= self._pull(peer, kind, call, wanted, done)
                     if not wanted:
                         del receives[peer]
-            if not receives and not any(self._outbox[peer] for peer in flush):
+            if not receives and not flush:
                 return
+            self._alarm.check()
             if moved:  # what moved may move again, and asking costs less than a poll
-                idle, last = 0.0, monotonic()
-                self._alarm.check()
+                idle, last, spins = 0.0, -1.0, self._spins
+                continue
+            if spins:
+                spins -= 1
                 continue
             now = monotonic()
-            idle, last = idle + min(now - last, GAP), now
+            idle, last = idle + (min(now - last, GAP) if last >= 0 else 0.0), now
             if idle > self.timeout:
-                self._late(kind, call, sorted({*receives, *(p for p in flush if self._outbox[p])}))
+                self._late(kind, call, sorted({*receives, *flush}))
                 idle = 0.0
             ready = self._wait(receives, min(1.0, max(self.timeout - idle, 0.0) + 0.001))
 
-    def _wait(self, receives: dict[int, deque[Expected]], seconds: float) -> set[int]:
+    def _wait(self, receives: dict[int, deque[Expected]], seconds: float) -> list[int]:
         """The peers whose sockets can move now."""
         for fd, peer in self._peer_of.items():
             events = (select.POLLIN if peer in receives else 0) | (select.POLLOUT if self._outbox[peer] else 0)
@@ -195,10 +258,10 @@ class Links:
                 else:
                     self._poll.unregister(fd)
                 self._watched[fd] = events
-        found = {fd for fd, _ in self._poll.poll(seconds * 1000)}
+        found = [fd for fd, _ in self._poll.poll(seconds * 1000)]
         if self._alarm.fd in found:
             self._alarm.check()
-        return {self._peer_of[fd] for fd in found if fd in self._peer_of}
+        return [self._peer_of[fd] for fd in found if fd in self._peer_of]
 
     def _push(self, peer: int, call: Call) -> bool:
         """Give the kernel what it takes; whether it took anything."""
@@ -225,15 +288,17 @@ class Links:
         moved = False
         try:
             while wanted:
-                if inbox.header is None:
-                    if not inbox.read_header(sock):
+                item = wanted[0]
+                if not inbox.inside:
+                    n_bytes = len(item.octets)
+                    if not inbox.read_header(sock, self._header(kind, call, n_bytes), n_bytes):
                         return moved
-                    self._place(inbox, kind, call, wanted[0])
+                    self._place(inbox, kind, call, item)
                 moved = True
                 if not inbox.read_body(sock):
                     return True  # one read, then a look at what wants to go out
                 if inbox.finish():
-                    item = wanted.popleft()
+                    wanted.popleft()
                     if done is not None:
                         done(item)
         except (BlockingIOError, InterruptedError):
@@ -245,15 +310,16 @@ class Links:
     def _place(self, inbox: Inbox, kind: int, call: Call, item: Expected) -> None:
         """A header is here: decide where its body goes, or say why it is wrong."""
         header = inbox.header
-        assert header is not None
-        if header.kind == POINT and not (kind == POINT and header.tag == call.number):
+        if header is None:  # what was foreseen, to the last byte
+            inbox.into(item.octets, item.target)
+        elif header.kind == POINT and not (kind == POINT and header.tag == call.number):
             inbox.stash()  # its recv comes later, or never when the program ends
         else:
-            self._require_agreement(kind, call, inbox.peer, header, item.target)
-            inbox.into(item.target, add=item.reduce)
+            self._require_agreement(kind, call, inbox.peer, header, len(item.octets))
+            inbox.into(item.octets, item.target)
 
-    def _require_agreement(self, kind: int, call: Call, peer: int, header: Header, target: Array) -> None:
-        agree = header.kind == kind and header.n_bytes == target.nbytes and header.mark == mark_of(call)
+    def _require_agreement(self, kind: int, call: Call, peer: int, header: Header, n_bytes: int) -> None:
+        agree = header.kind == kind and header.n_bytes == n_bytes and header.mark == mark_of(call)
         if agree and (kind != COLLECTIVE or header.number == call.number):
             return
         if GOODBYE in {header.kind, kind}:

@@ -13,13 +13,14 @@ from types import FrameType
 from typing import NamedTuple
 
 from lab.errors import MeshError
+from lab.parallel.sending import place_of
 
 MAGIC = b"lab1"
 COLLECTIVE, POINT, GOODBYE = 1, 2, 3
 """Kinds of message: a hop of a collective; a `send`; the program of the sender has ended."""
 
-_LAYOUT = struct.Struct("<4sBxxxIQqQ8s128s")
-HEADER = _LAYOUT.size
+_LAYOUT = struct.Struct("<4sBxxxIQqQ8s128s20x")
+HEADER = _LAYOUT.size  # 192: what follows a header in a buffer is aligned for any dtype
 MAX_BYTES = 1 << 40
 """No piece is longer; a header that claims more is damaged."""
 
@@ -93,11 +94,21 @@ def unpack(data: bytes | bytearray | memoryview, generation: int, *, peer: int) 
     return Header(kind, theirs, number, tag, n_bytes, mark, words.rstrip(b"\0").decode("utf-8", "replace"))
 
 
+_ROOM = {__file__}
+"""Files of this room whose frames were met: a look at their names is enough the next time."""
+
+
 def place_of_caller() -> str:
     """File name and line of the innermost frame outside of this room, "" if there is none."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(("lab.parallel", "contextlib")):
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file not in _ROOM:
+            if not frame.f_globals.get("__name__", "").startswith(("lab.parallel", "contextlib")):
+                return _place(file, frame.f_lineno)
+            _ROOM.add(file)
         frame = frame.f_back
-    if frame is None:
-        return ""
-    return f"{frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.f_lineno}"
+    return ""
+
+
+_place = functools.lru_cache(maxsize=4096)(place_of)

@@ -1,7 +1,4 @@
-"""The exercises of the lessons, by the name that the learner's function keeps.
-
-Each stands here with its known mistakes; its right answer for the learner's eyes is in `solutions.py`.
-"""
+"""Exercises of lesson 00: the rule of a product, and the loop of training."""
 
 from __future__ import annotations
 
@@ -12,18 +9,9 @@ import numpy as np
 
 from lab.teach.exercise import Check, Exercise, Mutant
 
-EXERCISES: dict[str, Exercise] = {}
-"""Every exercise, by name."""
-
-
-def _add(exercise: Exercise) -> Exercise:
-    EXERCISES[exercise.name] = exercise
-    return exercise
-
-
 _RNG = np.random.default_rng(0)
 
-multiply_rule = _add(Exercise(
+MULTIPLY_RULE = Exercise(
     name="multiply_rule",
     task="Given the gradient ct of a product x * y, return the gradients of x and of y.",
     stub='''\
@@ -62,7 +50,7 @@ def multiply_rule(ct, x, y):
         "x * y moves y times as fast as x does; and what comes in is multiplied by that",
         "look at the label of the edge from x * y to x in the picture: it is the first result",
     ),
-))  # fmt: skip
+)  # fmt: skip
 
 
 def train_on_a_bowl(
@@ -101,7 +89,7 @@ def _one_graph(loss: Any, optimizer: Any, n_steps: int) -> None:
         optimizer.step()
 
 
-training_loop = _add(Exercise(
+TRAINING_LOOP = Exercise(
     name="training_loop",
     task="Train for n_steps steps: loss() computes the loss, optimizer has zero_grad() and step().",
     stub='''\
@@ -141,4 +129,4 @@ def training_loop(loss, optimizer, n_steps):
         "call loss() in every round: it builds a new graph from the weights as they are now",
         "before backward runs, .grad has to be empty",
     ),
-))  # fmt: skip
+)  # fmt: skip

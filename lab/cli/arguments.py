@@ -1,0 +1,131 @@
+"""The words that `train` and `replay` take. Nothing of the lab is imported before one of them runs.
+
+So the doctor can say what is missing where hardly anything works.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+DATA = ("digits",)
+
+
+def add_to(verbs: Any) -> None:
+    """Add both verbs to the command line."""
+    _train(verbs)
+    _replay(verbs)
+
+
+def _train(verbs: Any) -> None:
+    verb = verbs.add_parser("train", help="train the digits network, on workers too, and write a report",
+                            description="Train the network of lesson 00. Ctrl-C stops all ranks; what was recorded "
+                            "until then is still written.")  # fmt: skip
+    verb.add_argument("--data", choices=DATA, default=DATA[0], help="what it learns (default: %(default)s)")
+    verb.add_argument("--workers", type=count(0), metavar="N",
+                      help="ranks, each in a worker process of its own; 0 or 1 trains in this process (default: 0, "
+                      "or all workers of --scheduler)")  # fmt: skip
+    verb.add_argument("--parallel", choices=("data", "pipeline"), default="data",
+                      help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)")
+    verb.add_argument("--epochs", type=count(1), default=10, metavar="N", help="times through the data (default: 10)")
+    verb.add_argument("--batch-size", type=count(1), default=64, metavar="N", help="examples a step (default: 64)")
+    verb.add_argument("--learning-rate", type=positive, default=1e-3, metavar="X", help="of Adam (default: 0.001)")
+    verb.add_argument("--scheduler", metavar="ADDRESS", help="use a cluster that is there, as tcp://127.0.0.1:8786")
+    verb.add_argument("--report", type=page_path, metavar="FILE.html", help="write a page that plays it")
+    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording; replay makes the page from it")
+    pipeline = verb.add_argument_group("with --parallel pipeline")
+    pipeline.add_argument("--schedule", metavar="NAME", help="order of the micro-batches (default: 1f1b)")
+    pipeline.add_argument("--micro", type=count(1), metavar="N", help="micro-batches of a batch (default: 8)")
+    pipeline.add_argument("--paced", type=positive, nargs="?", const=20.0, metavar="MS",
+                          help="forwards last at least so long, backwards twice that (20 if not said): true pictures "
+                          "with more ranks than cores")  # fmt: skip
+
+    def run(arguments: argparse.Namespace) -> int:
+        _complete(arguments, verb)
+        from lab.cli.train import train
+
+        return train(arguments)
+
+    verb.set_defaults(run=run)
+
+
+def _replay(verbs: Any) -> None:
+    verb = verbs.add_parser("replay", help="make the report of a recording",
+                            description="Make a page from a recording that `train --record` wrote: the same page that "
+                            "`train --report` wrote then. Nothing is trained, nothing in the file is run.")  # fmt: skip
+    verb.add_argument("recording", type=Path, metavar="RECORDING", help="the file of the recording")
+    verb.add_argument("--report", type=page_path, required=True, metavar="FILE.html", help="where the page goes")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from lab.cli.replay import replay
+
+        return replay(arguments)
+
+    verb.set_defaults(run=run)
+
+
+def on_workers(arguments: argparse.Namespace) -> bool:
+    """Whether it trains on a cluster."""
+    return bool(arguments.scheduler) or arguments.workers > 1
+
+
+def _complete(arguments: argparse.Namespace, verb: argparse.ArgumentParser) -> None:
+    """Leave with 2 where arguments contradict each other; fill in what depends on others."""
+    if arguments.workers is None and not arguments.scheduler:
+        arguments.workers = 0
+    if arguments.parallel == "pipeline":
+        if not on_workers(arguments):
+            verb.error("--parallel pipeline needs --workers 2 or more")
+        arguments.schedule, arguments.micro = arguments.schedule or "1f1b", arguments.micro or 8
+        from lab.parallel import SCHEDULES
+
+        if arguments.schedule not in SCHEDULES:
+            verb.error(f"--schedule is one of {', '.join(sorted(SCHEDULES))}, not {arguments.schedule!r}")
+    else:
+        for name in ("schedule", "micro", "paced"):
+            if getattr(arguments, name) is not None:
+                verb.error(f"--{name} needs --parallel pipeline")
+    if arguments.report and arguments.record and arguments.report.resolve() == arguments.record.resolve():
+        verb.error("--report and --record need a file each")
+
+
+def count(least: int) -> Callable[[str], int]:
+    """The type of an argument that is a whole number of at least so much."""
+
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"a whole number of at least {least}, not {text!r}")
+        return int(text)
+
+    return parse
+
+
+def positive(text: str) -> float:
+    """The type of an argument that is a positive number.
+
+    Example:
+        >>> positive("1e-3")
+        0.001
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"a positive number, not {text!r}")
+    return value
+
+
+def page_path(text: str) -> Path:
+    """The type of an argument that names a page to be written.
+
+    Example:
+        >>> page_path("report.html").name
+        'report.html'
+    """
+    if not text.lower().endswith(".html"):
+        raise argparse.ArgumentTypeError(f"a page has a name that ends in .html, not {text!r}")
+    return Path(text)

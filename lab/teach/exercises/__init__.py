@@ -1,0 +1,15 @@
+"""The exercises of the lessons, by the name that the learner's function keeps.
+
+Each stands in the file of its subject with its known mistakes; its right answer for the learner's eyes is in
+`solutions.py`.
+"""
+
+from lab.teach.exercise import Exercise
+from lab.teach.exercises.collectives import MY_ALL_REDUCE, MY_FIRST_PLAN
+from lab.teach.exercises.gradients import MULTIPLY_RULE, TRAINING_LOOP
+from lab.teach.exercises.pipelines import BUBBLE, MY_SCHEDULE
+
+_ALL = (MULTIPLY_RULE, TRAINING_LOOP, MY_FIRST_PLAN, MY_ALL_REDUCE, BUBBLE, MY_SCHEDULE)
+
+EXERCISES: dict[str, Exercise] = {exercise.name: exercise for exercise in _ALL}
+"""Every exercise, by name."""

@@ -1,0 +1,166 @@
+"""ClusterView: a card for each worker says what was seen of it, and a lost rank is explained."""
+
+from __future__ import annotations
+
+import pytest
+
+import lab
+from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen
+from tests.widgets.golden import recorded, training
+from tests.widgets.golden_cluster import MIB, address, beginning, launch_of, lost, seen
+from tests.widgets.golden_pipeline import recorded_by_ranks
+from widgets import ClusterView, Player
+from widgets.fold import Stretch
+from widgets.pictures.tree import tree_of
+from widgets.pictures.twin import svg_of
+
+
+def cards(view, position=None):
+    scene = view.picture_at(len(view.recording) if position is None else position)
+    return {node.id: node for node in scene.nodes}, {mark.id: mark for mark in scene.marks}
+
+
+@pytest.mark.parametrize("rec", [launch_of(4), lost(), launch_of(16, n_workers=16)], ids=["ended", "lost", "sixteen"])
+def test_folding_many_equals_folding_one_by_one(rec):
+    view = ClusterView(rec)
+    one = view.start()
+    for k, event in enumerate(rec, 1):
+        one = view.fold(one, event)
+        assert view.fold_many(view.start(), Stretch(rec, 0, k)) == one
+
+
+def test_a_card_says_rank_state_process_memory_and_clock():
+    nodes, marks = cards(ClusterView(launch_of(2, n_workers=3)))
+    assert (marks["who1"].text, marks["state1"].text) == ("rank 1", "finished")
+    assert marks["name1"].text == "worker 1 · 127.0.0.1:40001"
+    assert marks["pid1"].text == "pid 1001 · cpu 36 %"
+    assert marks["memory1"].text == "350 of 900 MiB"
+    assert marks["used1"].width / marks["track1"].width == pytest.approx(350 / 900)
+    assert marks["note1"].text == "clock: as the launcher's"
+    words = "Worker 1, tcp://127.0.0.1:40001, leased to run-1, holds rank 1: finished. pid 1001"
+    assert nodes["w1"].aria.startswith(words)
+    assert (marks["who2"].text, marks["state2"].text, nodes["w2"].state) == ("no rank", "idle", "idle")
+    assert marks["head"].text == "launch 1: 2 ranks on 2 of 3 workers"
+
+
+def test_each_state_has_its_mark_and_word():
+    nodes, marks = cards(ClusterView(lost()))
+    found = {key: (nodes[f"w{key}"].state, marks[f"state{key}"].text) for key in range(6)}
+    assert found[0] == ("done", "stopped")
+    assert found[1] == ("trouble", "lost, gone")
+    assert found[3] == ("waiting", "stopped, paused")
+    assert found[4] == ("idle", "idle")
+    running, _ = cards(ClusterView(lost()), 14)
+    assert running["w0"].state == "active"
+
+
+def test_a_lost_rank_is_explained_on_its_card_in_the_caption_and_in_words():
+    rec = lost()
+    view = ClusterView(rec)
+    _, marks = cards(view)
+    assert (marks["note1"].kind, marks["note1"].text) == ("warning", "its process was killed (signal 9)")
+    caption = view.picture_at(len(rec)).caption
+    assert "Ranks: 3 stopped, 1 lost. Rank 1 was lost: its process was killed (signal 9)." in caption
+    assert "Strangers refused at data ports: 2." in caption
+    assert "right to within 42 µs" in caption
+    at = int(rec.positions(RankLost)[0]) + 1
+    assert view.sentence_at(at) == "Rank 1 was lost: its process was killed (signal 9)."
+    assert "2 strangers refused, the latest: it spoke HTTP" in view.text_at(len(rec))
+    assert "clock off by −1.3 ms, known to ± 42 µs" in view.text_at(len(rec))
+
+
+def test_nearly_full_memory_is_marked_and_no_limit_has_no_bar():
+    rec = recorded_by_ranks([(0, 0, seen(0, used=800)), (0, 0, seen(1, used=100)), (0, 0, seen(2, limit=0))])
+    _, marks = cards(ClusterView(rec))
+    assert [marks[f"used{k}"].kind for k in (0, 1)] == ["full", "used"]
+    assert "track2" not in marks
+    assert marks["memory2"].text == "180 MiB, no limit"
+
+
+def test_a_player_stops_at_each_look_once_and_at_each_event_of_a_rank():
+    stops = Player(ClusterView(launch_of(2, n_workers=3))).transport.stops
+    assert len(stops) == 1 + 2 * 2 + 1 + 2
+
+
+def test_the_next_launch_forgets_the_ranks_before_and_the_workers_that_are_gone():
+    rows = beginning(2, 3)
+    rows += [(5, 0, seen(1, "gone")), (6, 0, RankLost(1, 1, address(1), "killed"))]
+    rows += [beginning(2, 1, generation=2, at=10)[0], (11, 0, RankStarted(2, 2, address(0), 1000))]
+    rows += [(12, 1, RankStarted(2, 2, address(7), 1007))]
+    view = ClusterView(recorded_by_ranks(rows))
+    text = view.text_at(len(view.recording))
+    assert text.splitlines()[0] == "Rank 1 of 2 started on worker 2."
+    assert address(1) not in text
+    assert "lost" not in text
+    nodes, marks = cards(view)
+    assert len(nodes) == 3
+    assert marks["pid2"].text == "pid 1007; nobody looked at it yet"
+
+
+def test_clocks_of_the_next_launch_are_its_own_and_reasons_stand_on_one_line():
+    rows = [*beginning(2, 2), (5, 0, RankFinished(1, "failed", 1.0, "ShapeError: no\ngiven: (2,)\nhint:  transpose"))]
+    rows += [(6, 1, RankFinished(1, "stopped", 1.0, "")), *beginning(2, 2, generation=2, at=10)]
+    rec = recorded_by_ranks(rows)
+    view = ClusterView(rec)
+    assert view.text_at(len(rec)).count("clock the same as the launcher") == 2
+    assert "failed" not in view.text_at(len(rec))
+    at = next(k for k, event in enumerate(rec) if isinstance(event, RankFinished)) + 1
+    assert view.sentence_at(at) == "Rank 0 failed: ShapeError: no given: (2,) hint: transpose."
+
+
+def test_before_the_ranks_start_only_the_workers_are_told():
+    rows = [row for row in beginning(2, 3) if not isinstance(row[2], RankStarted)]
+    rec = recorded_by_ranks(rows)
+    scene = ClusterView(rec).picture_at(len(rec))
+    assert scene.marks[0].text == "3 workers, no rank yet"
+    assert "Ranks" not in scene.caption
+    assert ClusterView(rec).sentence_at(len(rec)) == "The clock of rank 1 was compared: the same as the launcher."
+
+
+def test_a_worker_that_only_an_error_told_of_has_a_card():
+    view = ClusterView(recorded([RankLost(1, 0, address(0), "its worker left")]))
+    nodes, marks = cards(view)
+    assert nodes["w0"].state == "trouble"
+    assert marks["note0"].text == "its worker left"
+
+
+def test_ranks_that_are_threads_have_cards_too():
+    rec = recorded_by_ranks([(0, rank, RankStarted(0, 2, "", 77)) for rank in range(2)])
+    nodes, marks = cards(ClusterView(rec))
+    assert len(nodes) == 2
+    assert marks["name1"].text == "a thread of process 77"
+    assert ClusterView(rec).sentence_at(2) == "Rank 1 of 2 started on a thread."
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 9, 13, 16])
+def test_cards_stand_apart_inside_the_extent(n):
+    scene = ClusterView(launch_of(n, n_workers=n)).picture_at(10_000)
+    boxes = [(m.x - m.width / 2, m.y - m.height / 2, m.x + m.width / 2, m.y + m.height / 2) for m in scene.nodes]
+    width, height = scene.extent
+    assert all(a >= 0 and b >= 0 and c <= width and d <= height for a, b, c, d in boxes)
+    for i, (a, b, c, d) in enumerate(boxes):
+        for e, f, g, h in boxes[:i]:
+            assert c <= e or g <= a or d <= f or h <= b
+    tree_of(scene)
+    assert svg_of(scene).count(">rank ") == n
+
+
+@pytest.mark.parametrize(
+    ("rec", "words"),
+    [
+        (recorded([]), "No worker was seen: what was recorded launched nothing, as lab.parallel.launch or"),
+        (training([1.0]), "No worker was seen: what was recorded launched nothing"),
+    ],
+)
+def test_an_empty_picture_says_why(rec, words):
+    view = ClusterView(rec)
+    assert view.text_at(len(rec)).startswith(words)
+    assert view.picture_at(len(rec)).caption == view.text_at(len(rec))
+    with lab.record() as live:
+        assert ClusterView(live).text_at(0) == "Nobody looked at the workers yet: the first launch does."
+    assert ClusterView(launch_of(1)).text_at(0) == "No worker was seen up to here."
+
+
+def test_memory_is_a_binary_number():
+    rec = recorded([WorkerSeen(address(0), "idle", "", 1, 3 * MIB // 2, 1024 * MIB, 0.0)])
+    assert cards(ClusterView(rec))[1]["memory0"].text == "2 of 1,024 MiB"

@@ -1,0 +1,61 @@
+"""Marks of a scene as SVG elements: the lines, bars and words around its nodes, as `frontend/marks.js` draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from widgets.pictures.geometry import hatch, number
+from widgets.pictures.measure import clip
+from widgets.pictures.scene import MARKS_BELOW, Mark
+from widgets.pictures.twin import INK, label, tag
+
+_WORDS: Mapping[str, tuple[float, bool, str]] = {
+    "heading": (13.0, True, "text"), "text": (12.0, False, "muted"), "warning": (12.0, True, "trouble"),
+}  # fmt: skip
+"""Size, weight and colour."""
+
+_SHAPES: Mapping[str, dict[str, object]] = {
+    "grid": {"fill": "none", "stroke": INK["grid"]},
+    "ideal_forward": {"fill": INK["forward_span"], "fill_opacity": 0.45, "stroke": INK["forward"]},
+    "ideal_backward": {"fill": INK["backward_span"], "fill_opacity": 0.45, "stroke": INK["backward"]},
+    "level": {"fill": INK["line"], "fill_opacity": 0.35},
+    "peak": {"fill": INK["line"], "fill_opacity": 0.75, "stroke": INK["done"]},
+    "track": {"fill": INK["surface"], "stroke": INK["line"], "rx": 3},
+    "used": {"fill": INK["accent"], "rx": 3},
+    "full": {"fill": INK["trouble"], "fill_opacity": 0.35, "stroke": INK["trouble"], "rx": 3},
+    "now": {"fill": "none", "stroke": INK["text"], "stroke_width": 1.5, "stroke_dasharray": "3 3"},
+}
+_HATCHED = {"ideal_backward": ("backward", 0.55), "full": ("trouble", 1)}
+
+
+def marked(marks: Sequence[Mark]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The elements that lie under the nodes and those that lie over them.
+
+    Example:
+        >>> marked([Mark("a", "grid", 0, 0, 0, 9), Mark("b", "text", 0, 0, text="x < y")])[0]
+        ('<path d="M0 0v9" fill="none" stroke="#E3E7EB"/>',)
+    """
+    drawn = [(mark.kind in MARKS_BELOW, _words(mark) if mark.kind in _WORDS else _shape(mark)) for mark in marks]
+    return tuple(e for below, e in drawn if below), tuple(e for below, e in drawn if not below)
+
+
+def _words(mark: Mark) -> str:
+    size, bold, colour = _WORDS[mark.kind]
+    text = clip(mark.text, mark.width, size, bold=bold) if mark.width else mark.text
+    anchor = None if mark.anchor == "start" else mark.anchor
+    return label(text, mark.x, mark.y, size, fill=INK[colour], font_weight=600 if bold else None, text_anchor=anchor,
+                 dy="0.35em")  # fmt: skip
+
+
+def _shape(mark: Mark) -> str:
+    look, x, y = _SHAPES[mark.kind], number(mark.x), number(mark.y)
+    if not (mark.width and mark.height):
+        way = f"h{number(mark.width)}" if mark.width else f"v{number(mark.height)}"
+        return tag("path", d=f"M{x} {y}{way}", **look)
+    box = tag("rect", x=float(mark.x), y=float(mark.y), width=float(mark.width), height=float(mark.height), **look)
+    if mark.kind not in _HATCHED:
+        return box
+    colour, opacity = _HATCHED[mark.kind]
+    lines = tag("path", d=hatch(mark.width, mark.height, 5.0), fill="none", stroke=INK[colour], opacity=opacity,
+                transform=f"translate({x} {y})")  # fmt: skip
+    return tag("g", box + lines)

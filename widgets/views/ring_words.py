@@ -1,0 +1,138 @@
+"""How what a rank holds is written: numbers, whose parts they are the sum of, and bytes."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+
+import numpy as np
+
+from lab.events.event import Array
+from lab.parallel.plans import chunks
+from widgets.pictures.measure import text_width
+from widgets.pictures.theme import MINUS, short
+from widgets.views.collective import Counts, Piece
+
+FEW = 4
+"""So many numbers are written out, if there is room; of more the mean."""
+
+
+def parts(counts: Counts) -> str:
+    """Whose parts are in a sum: rank numbers joined by +, as often as they are in it; long runs are drawn together.
+
+    Example:
+        >>> parts((1, 0, 1, 1)), parts((1, 1, 1, 1)), parts((2, 1, 0)), parts((1, 1, 1, 1, 1, 0, 1, 0)), parts((0, 0))
+        ('0+2+3', 'all 4', '0+0+1', '0–4+6', 'nothing')
+    """
+    n = len(counts)
+    if n > 2 and counts == (1,) * n:
+        return f"all {n}"
+    if max(counts, default=0) > 1:
+        ranks = [rank for rank, count in enumerate(counts) for _ in range(min(count, 3))]
+        return "+".join(map(str, ranks[:5])) + ("+…" if len(ranks) > 5 else "")
+    present = [rank for rank, count in enumerate(counts) if count]
+    runs = [[r for _, r in group] for _, group in groupby(enumerate(present), key=lambda pair: pair[1] - pair[0])]
+    words = [f"{run[0]}–{run[-1]}" if len(run) > 2 and n > 4 else "+".join(map(str, run)) for run in runs]
+    return "+".join(words) or "nothing"
+
+
+def parts_aloud(counts: Counts) -> str:
+    """The same for a screen reader.
+
+    Example:
+        >>> parts_aloud((1, 0, 1)), parts_aloud((0, 1, 0)), parts_aloud((2, 0)), parts_aloud((1, 1))
+        ('parts of ranks 0 and 2', 'part of rank 1', 'part of rank 0 twice', 'parts of all 2 ranks')
+    """
+    n = len(counts)
+    if n > 1 and counts == (1,) * n:
+        return f"parts of all {n} ranks"
+    present = [f"{rank}{_times(count)}" for rank, count in enumerate(counts) if count]
+    if len(present) < 2:
+        return f"part of rank {present[0]}" if present else "no rank's part"
+    return f"parts of ranks {', '.join(present[:-1])} and {present[-1]}"
+
+
+def _times(count: int) -> str:
+    return {1: "", 2: " twice"}.get(count, f" {count} times")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """With so many digits.
+
+    Example:
+        >>> number(-0.012345), number(14.0), number(1234.5), number(-0.012345, 2)
+        ('−0.0123', '14.0', '1234.5', '−0.012')
+    """
+    if not math.isfinite(value) or value == 0 or not 1e-3 <= abs(value) < 100:
+        return short(value)
+    text = f"{value:.{max(1, digits - 1 - math.floor(math.log10(abs(value))))}f}".rstrip("0")
+    return (text + "0" if text.endswith(".") else text).replace("-", MINUS)
+
+
+def written(value: Array | None, room: float, size: float = 14.0) -> str:
+    """The numbers of a chunk if there are few and they fit into `room` pixels, else their mean; "" if not recorded.
+
+    Example:
+        >>> [written(value, 90) for value in (np.array([1.0, 2.5]), np.arange(100.0), np.array([]), None)]
+        ['1.0 2.5', 'µ 49.5', 'empty', '']
+    """
+    if value is None:
+        return ""
+    if value.size == 0:
+        return "empty"
+    texts = [" ".join(_each(value, digits)) for digits in (4, 3) if value.size <= FEW]
+    if value.size > 1:
+        texts += [f"µ {number(_mean(value), digits)}" for digits in (3, 2, 1)]
+    return next((text for text in texts if text_width(text, size, bold=True) <= room), texts[-1])
+
+
+def _each(value: Array, digits: int = 4) -> list[str]:
+    if value.dtype.kind == "c":
+        return [f"{complex(v):.3g}" for v in value.tolist()]
+    if value.dtype.kind in "iub":
+        return [short(int(v)) for v in value.tolist()]
+    return [number(v, digits) if digits < 4 else short(v) for v in value.astype(np.float64).tolist()]
+
+
+def _mean(value: Array) -> float:
+    with np.errstate(all="ignore"):
+        return float(np.abs(value).mean() if value.dtype.kind == "c" else value.astype(np.float64).mean())
+
+
+def aloud(value: Array | None) -> str:
+    """The numbers in words: all of a few, else mean and Euclidean norm.
+
+    Example:
+        >>> aloud(np.array([3.0, 4.0])), aloud(np.full(100, 2.0)), aloud(None)
+        ('3.0 4.0', '100 numbers of mean 2.0 and norm 20.0', 'numbers not recorded')
+    """
+    if value is None:
+        return "numbers not recorded"
+    if value.size <= FEW:
+        return " ".join(_each(value)) or "no numbers"
+    with np.errstate(all="ignore"):
+        norm = float(np.linalg.norm(value.astype(complex if value.dtype.kind == "c" else np.float64)))
+    return f"{value.size:,} numbers of mean {short(_mean(value))} and norm {short(norm)}"
+
+
+def finite(value: Array | None) -> bool:
+    """Whether no entry is nan or infinite."""
+    return value is None or value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+
+
+def n_bytes(count: float) -> str:
+    """A number of bytes.
+
+    Example:
+        >>> n_bytes(96), n_bytes(2048), n_bytes(3 * 2**20 + 1)
+        ('96 B', '2 KiB', '3 MiB')
+    """
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.4g} B"
+
+
+def named(piece: Piece) -> str:
+    """A piece in words: "chunk 2", "the whole buffer"."""
+    return "the buffer" if piece.name == "x" else chunks(piece.start, piece.stop)
