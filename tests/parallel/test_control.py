@@ -258,6 +258,10 @@ def test_whoever_sees_that_a_run_is_paused_finds_all_of_its_steps_in_the_recordi
     assert {event.rank for event in told if type(event) in {StepFinished, Evaluated, ParameterMeasured}} == {0}
     for kind, n in ((ReplicaAdvanced, 4), (CollectiveStarted, 1), (ChunkMoved, 4), (CollectiveFinished, 1)):
         assert [sum(type(event) is kind and event.rank == rank for event in told) for rank in range(3)] == [3 * n] * 3
+    updated = [event for event in told if type(event) is ReplicaAdvanced and event.phase == "updated"]
+    sums = [{event.checksum for event in updated if event.step == step} for step in (1, 2, 3)]
+    assert [len(each) for each in sums] == [1, 1, 1]  # all three replicas hold the same bits
+    assert len(set.union(*sums)) == 3
     assert run.recording.dropped == 0
     story = [getattr(e, "state", e.step) for e in told if type(e) in {StepFinished, RunStateChanged}]
     assert story == ["paused", "running", 1, 2, "paused", "running", 3, "paused"]
@@ -292,6 +296,7 @@ def test_a_killed_rank_fails_the_run_by_name_and_the_model_is_as_when_last_held(
     error, elapsed = failing(run)
     assert error.rank == rank
     assert f"rank {rank} was lost: its worker tcp://" in str(error)
+    print(f"the run had failed {elapsed:.2f} s after the kill")
     assert elapsed < 2 + SLACK
     np.testing.assert_array_equal(parameters(module), held)
     run.rewind()
