@@ -321,6 +321,18 @@ def test_ctrl_c_stops_all_ranks_and_what_they_recorded_is_written(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
 
 
+def test_ctrl_c_while_workers_start_is_quiet_and_leaves_nothing(tmp_path):
+    words = [sys.executable, "-m", "lab", "train", "--workers", "2", "--report", str(tmp_path / "a.html")]
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, start_new_session=True) as process:
+        assert process.stdout.readline() == "Starting 2 workers ...\n"
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "\nStopped.\n")
+    assert left_behind_by(process) == []
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):
     record = tmp_path / "a.rec"
     with begun("--workers", "2", "--epochs", "100000", "--record", str(record)) as process:

@@ -9,8 +9,10 @@ import argparse
 import importlib.metadata
 import logging
 import math
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 
 from lab.cli import outputs
 from lab.cli.arguments import on_workers
@@ -106,19 +108,41 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
     if not on_workers(arguments):
         yield None
         return
-    if arguments.scheduler:
-        cluster = Cluster(client=arguments.scheduler)
-    else:
-        progress.say(f"Starting {arguments.workers} workers ...")
-        cluster = Cluster(arguments.workers)
-    with cluster:
-        _hush()
+    with ExitStack() as stack:
+        if arguments.scheduler:
+            cluster = stack.enter_context(Cluster(client=arguments.scheduler))
+        else:
+            progress.say(f"Starting {arguments.workers} workers ...")
+            with _uninterrupted():
+                cluster = stack.enter_context(Cluster(arguments.workers))
+                _hush()
         if arguments.parallel == "data":
             yield DataParallel(cluster, arguments.workers)
         else:
             paced = Paced(arguments.paced, 2 * arguments.paced) if arguments.paced else None
             yield Pipeline(cluster, schedule=arguments.schedule, n_stages=arguments.workers, n_micro=arguments.micro,
                            paced=paced)  # fmt: skip
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the block is over: workers half started would be left behind.
+
+    A terminal sends it to the whole group: processes that start in the block never see it, this one keeps it for later.
+    """
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    if hasattr(signal, "pthread_sigmask"):  # which children inherit; Windows has neither it nor the need
+        resource_tracker.ensure_running()  # started later, with the first worker, it would undo the next line
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _hush() -> None:
