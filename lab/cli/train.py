@@ -9,6 +9,7 @@ import argparse
 import importlib.metadata
 import logging
 import math
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -109,13 +110,13 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
         yield None
         return
     with ExitStack() as stack:
+        stack.enter_context(_hushed())
         if arguments.scheduler:
             cluster = stack.enter_context(Cluster(client=arguments.scheduler))
         else:
             progress.say(f"Starting {arguments.workers} workers ...")
             with _uninterrupted():
                 cluster = stack.enter_context(Cluster(arguments.workers))
-                _hush()
         if arguments.parallel == "data":
             yield DataParallel(cluster, arguments.workers)
         else:
@@ -145,11 +146,21 @@ def _uninterrupted() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _hush() -> None:
-    """Keep Dask's log of workers that come and go from this terminal: what matters is told as an error of the run."""
-    if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it
-        for handler in logging.getLogger("distributed").handlers:
-            handler.setLevel(logging.CRITICAL + 1)
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Dask's log of workers that come and go stays away: what matters is told as an error of the run."""
+    with ExitStack() as stack:
+        if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it
+            name = "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED"  # which workers read when they start
+            before = os.environ.get(name)
+            os.environ[name] = "critical"
+            stack.callback(lambda: os.environ.pop(name) if before is None else os.environ.update({name: before}))
+            import distributed
+
+            dask = logging.getLogger(distributed.__name__)
+            stack.callback(dask.setLevel, dask.level)
+            dask.setLevel(logging.CRITICAL)
+        yield
 
 
 def _about(arguments: argparse.Namespace) -> dict[str, str]:
