@@ -90,6 +90,7 @@ class Cluster:
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
         running = self.start(program, *args, **options)
         try:
             return running.result()
@@ -128,6 +129,12 @@ def launch(
     transport: str = "auto",
 ) -> list[Any]:  # fmt: skip
     """Run `program(comm, *args)` on every rank, one rank per worker, and return what it returned, by rank.
+
+    Whoever listens here when the ranks get their workers (`lab.record`, `lab.listen`, a view) hears all ranks: with a
+    delay of about 0.1 s while they run, complete when this returns, with what was too much counted as dropped. Events
+    carry their rank and the run in which the launch was made; their times are in this process's clock (ClockAligned
+    says how well). They come in the order of time over all ranks, unless a rank tells them more than 0.5 s late. Events
+    of single operations come only to who names their kinds.
 
     Args:
         program: any function that can be sent to workers; what it returns comes back.

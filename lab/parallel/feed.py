@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextvars import copy_context
 from time import monotonic, perf_counter_ns
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lab.events.bus import Bus, Row, bus
 from lab.events.event import Origin
@@ -27,6 +27,13 @@ AT_ONCE = 2048
 """Events given to the bus before a look whether the launch still waits."""
 SETTLE = 1.0
 """Seconds without any news after which the end does not wait for more."""
+
+class Sent(NamedTuple):
+    """What a rank says at its end: parcels that are on their way home, and events that it has had."""
+
+    n_parcels: int
+    n_events: int
+
 
 Arrivals: TypeAlias = list[tuple[int, Parcel]]
 """Parcels and the ranks that they are from, in the order of their coming."""
@@ -47,8 +54,8 @@ class Feed:
         every: Callable[[], object] = lambda: None, source: Bus = bus,
     ) -> None:  # fmt: skip
         self._fetch, self._merge, self._origins, self._every, self._bus = fetch, merge, origins, every, source
-        self._n_parcels = [0] * len(origins)
-        self._expected: Mapping[int, int] | None = None
+        self._n_parcels, self._n_told = [0] * len(origins), [0] * len(origins)
+        self._sent: Mapping[int, Sent] | None = None
         self._wake, self._finishing, self._done = threading.Event(), threading.Event(), threading.Event()
         self._lock, self._given_up, self._n_in_hand = threading.Lock(), False, 0
         self._news = self._looked = monotonic()
@@ -59,13 +66,13 @@ class Feed:
         """Begin to fetch."""
         self._thread.start()
 
-    def finish(self, expected: Mapping[int, int], *, patient: bool) -> None:
-        """Wait until so many parcels of each rank are delivered; what is here and is not delivered then is counted.
+    def finish(self, sent: Mapping[int, Sent], *, patient: bool) -> None:
+        """Wait until what those ranks have sent is delivered; what is missing then is counted as lost.
 
         Not longer than `SETTLE` seconds without news; if not `patient`, than `SETTLE` seconds.
         """
         begun = self._news = monotonic()
-        self._expected = expected
+        self._sent = sent
         self._finishing.set()
         self._wake.set()
         while not self._done.is_set():
@@ -75,7 +82,8 @@ class Feed:
             self._done.wait(left)
         with self._lock:
             self._given_up = True
-            self._bus.lose(self._n_in_hand)
+            n_missing = sum(its.n_events - self._n_told[rank] for rank, its in sent.items())
+            self._bus.lose(self._n_in_hand + n_missing)
         self._wake.set()
         if self._done.is_set():
             self._thread.join()
@@ -122,16 +130,17 @@ class Feed:
             self._finishing.wait(GATHER)
 
     def _complete(self) -> bool:
-        expected = self._expected
-        told_all = expected is not None and all(self._n_parcels[rank] >= n for rank, n in expected.items())
+        sent = self._sent
+        told_all = sent is not None and all(self._n_parcels[rank] >= its.n_parcels for rank, its in sent.items())
         return told_all or self._given_up
 
     def _take(self, arrivals: Arrivals) -> None:
-        with self._lock:
-            self._n_in_hand += sum(parcel.n_rows for _, parcel in arrivals)
         for rank, parcel in arrivals:
-            if self._given_up:
-                return
+            with self._lock:
+                if self._given_up:
+                    return
+                self._n_in_hand += parcel.n_rows
+                self._n_told[rank] += parcel.n_rows + parcel.n_lost
             self._n_parcels[rank] += 1
             self._merge.take(rank, parcel.until_ns, unpack(parcel.body, self._origins[rank]))
             self._bus.lose(parcel.n_lost)

@@ -8,26 +8,23 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from contextvars import copy_context
-from time import monotonic, perf_counter_ns
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from lab.config import STATE, State
 from lab.errors import ArgumentError, LostRankError, MeshError, RunError
-from lab.events.bus import Row, bus
-from lab.events.catalogue import ClockAligned, RankLost, WorkerSeen
+from lab.events.bus import bus
+from lab.events.catalogue import RankLost
 from lab.events.event import ORIGIN, Origin
-from lab.parallel.clocks import align
-from lab.parallel.dask_side.names import host_identity
-from lab.parallel.feed import SETTLE, Feed
+from lab.parallel import sending
+from lab.parallel.feed import SETTLE
+from lab.parallel.following import Following
 from lab.parallel.hearing import Hearing
-from lab.parallel.merge import Merge
+from lab.parallel.mailbox import Outbox
 from lab.parallel.rank import Outcome, Ticket
-from lab.parallel.relay import Watch, watch_of
-from lab.parallel.roll_call import RollCall
 from lab.parallel.verdict import error_of, outcome_of, results_of
 from lab.parallel.versions import differences, versions
 
@@ -79,11 +76,10 @@ class Launch:
         self._time_limit, self._wait, self._transport = time_limit, wait, transport
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
         self._generation = 0
-        self._mail = _Mail()
-        self._roll_call: Callable[[], object] = lambda: None
+        self._mail = Outbox()
         self._results: list[Any] = []
         self._error: BaseException | None = None
-        self._feed: Feed | None = None  # of the ranks' events, if somebody listens
+        self._following: Following | None = None  # once it has workers
         self._hearing: Hearing | None = None  # once it has workers
         thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
         thread.start()
@@ -101,6 +97,7 @@ class Launch:
             MeshError: the ranks do not fit together, or there are too few workers.
             RunError: it was stopped, or has not ended within `timeout` seconds (it runs on).
         """
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
         try:
             if not self._done.wait(timeout):
                 raise RunError("the launch has not ended yet", given=repr(self), hint="wait longer, or stop() it")
@@ -110,7 +107,7 @@ class Launch:
             raise
         self._thread.join()
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(None)  # the frames of our own thread tell a learner nothing
         return self._results
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -119,7 +116,7 @@ class Launch:
 
     def catch_up(self, timeout: float = SETTLE) -> bool:
         """Wait until the events that ranks emitted before this call have come, at most so long; whether they have."""
-        return self._feed is None or self._feed.catch_up(timeout)
+        return self._following is None or self._following.catch_up(timeout)
 
     def hear(self, timeout: float) -> list[tuple[int, Any]]:
         """What ranks have told by `comm.home.put`, and who: in the order of each rank, each word once.
@@ -200,8 +197,9 @@ class Launch:
             return self._attend(side, lease, futures)
         finally:
             try:
-                bus.lose(side.release(self.run, futures))
-                self._roll_call()
+                side.release(self.run, futures)
+                if self._following is not None:
+                    self._following.released()
             except OSError as error:
                 log.warning("the scheduler has gone: %s", error)
 
@@ -237,13 +235,17 @@ class Launch:
             transport = "unix" if len({about["host"] for about in lease["about"]}) == 1 else "tcp"
         watching, secret = side.watch(self.run, self._wake.set), secrets.token_bytes(32)
         origins = [Origin(rank, ORIGIN.get().run) for rank in range(len(self.workers))]
-        with self._listening(side, origins, lease["about"]) as (watch, outcomes):
+        following = self._following = Following(side, self.run, self.workers, lease["about"], origins)
+        outcomes: dict[int, Outcome] = {}
+        try:
             for origin, worker in zip(origins, self.workers, strict=True):
-                ticket = Ticket(self.run, origin, watch, lease["generation"], origin.rank, len(self.workers), transport,
-                                self._timeout, self._payload, secret)  # fmt: skip
+                ticket = Ticket(self.run, origin, following.watch, lease["generation"], origin.rank, len(self.workers),
+                                transport, self._timeout, self._payload, secret)  # fmt: skip
                 futures.append(side.submit(ticket, worker, self._wake.set))
             self._mail.open(lambda rank, message: side.say(self.run, rank, message))
-            outcomes |= self._collect(side, futures, watching)
+            outcomes = self._collect(side, futures, watching)
+        finally:
+            following.finish(outcomes)
         if (results := results_of(outcomes, len(futures))) is not None:
             return results
         if watching.done() and watching.exception() is not None:
@@ -254,33 +256,6 @@ class Launch:
         if isinstance(error, LostRankError) and error.rank >= 0 and bus.listeners:
             bus.emit(RankLost(self._generation, error.rank, self.workers[error.rank], error.problem))
         raise error
-
-    @contextmanager
-    def _listening(
-        self, side: ClientSide, origins: list[Origin], about: list[dict[str, Any]]
-    ) -> Iterator[tuple[Watch | None, dict[int, Outcome]]]:
-        """While the ranks run, put on our bus what they tell; nothing is asked of them if nobody listens."""
-        watch, outcomes = watch_of(bus), dict[int, Outcome]()
-        if watch is None:
-            yield None, outcomes
-            return
-        if WorkerSeen.__name__ in watch.kinds:
-            self._roll_call = RollCall(side.look)
-            self._roll_call()
-        trips = side.round_trips(self.workers)
-        here = host_identity()
-        clocks = [align(trip, same_host=its["host"] == here) for trip, its in zip(trips, about, strict=True)]
-        for origin, clock in zip(origins, clocks, strict=True):
-            bus.append(Row(ClockAligned, perf_counter_ns(), origin, clock))
-        merge = Merge([clock.offset_ns for clock in clocks])
-        feed = self._feed = Feed(lambda: side.fetch(self.run), merge, origins, self._roll_call)
-        feed.start()
-        try:
-            yield watch, outcomes
-        finally:
-            expected = {rank: outcome.n_parcels for rank, outcome in outcomes.items()}
-            feed.finish(expected, patient=all(outcome.state == "finished" for outcome in outcomes.values()))
-            bus.lose(sum(outcome.n_untold for outcome in outcomes.values()))
 
     def _collect(self, side: ClientSide, futures: list[Any], watching: Any) -> dict[int, Outcome]:
         """The outcomes of all ranks, or, when the run ended early, of those that can still tell."""
@@ -318,46 +293,13 @@ class Launch:
         return missing <= {cause.get("rank", -1)} if cause.get("kind") in {"lost", "late"} else not missing
 
 
-class _Mail:
-    """Messages on their way to ranks: kept until the ranks have workers, refused when the launch has ended."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._send: Callable[[int, bytes], None] | None = None
-        self._kept: list[tuple[int, bytes]] = []
-        self._closed = False
-
-    def put(self, rank: int, message: bytes) -> bool:
-        """Send or keep it; whether it may still be heard."""
-        with self._lock:
-            if self._send is None:
-                self._kept.append((rank, message))
-            elif not self._closed:
-                self._send(rank, message)
-            return not self._closed
-
-    def open(self, send: Callable[[int, bytes], None]) -> None:
-        """Send what was kept, and what comes from now on."""
-        with self._lock:
-            for rank, message in self._kept:
-                send(rank, message)
-            self._send, self._kept = send, []
-
-    def close(self) -> None:
-        """Refuse what comes from now on."""
-        with self._lock:
-            self._closed, self._kept = True, []
-
-
 def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:
-    import cloudpickle
-
     if not callable(program):
         raise ArgumentError("a program is a function", given=type(program).__name__, hint="launch(program, *args)")
     state = STATE.get()
     shipped = State(kinks=state.kinks, dtype=state.dtype, anomaly=state.anomaly)
     try:
-        return bytes(cloudpickle.dumps((program, args, shipped)))
+        return sending.dumps((program, args, shipped))
     except Exception as error:
         raise ArgumentError("the program or an argument cannot be sent to workers",
                             given=f"{type(error).__name__}: {error}",

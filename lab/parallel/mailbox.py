@@ -1,4 +1,7 @@
-"""What whoever launched a program says to a rank while it runs: put from any thread, taken between two steps."""
+"""What whoever launched a program says to a rank while it runs: put from any thread, taken between two steps.
+
+At the rank a Mailbox; where it is said an Outbox, which keeps it until the ranks have workers.
+"""
 
 from __future__ import annotations
 
@@ -44,3 +47,44 @@ class Mailbox:
         """Wait until there is a message, at most so long; whether there is one."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._messages), seconds)
+
+
+class Outbox:
+    """Messages on their way to ranks: kept until the ranks have workers, refused when the launch has ended.
+
+    Example:
+        >>> box, sent = Outbox(), []
+        >>> box.put(0, b"early")
+        True
+        >>> box.open(lambda rank, message: sent.append(message))
+        >>> box.close()
+        >>> sent, box.put(0, b"late")
+        ([b'early'], False)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._send: Callable[[int, bytes], None] | None = None
+        self._kept: list[tuple[int, bytes]] = []
+        self._closed = False
+
+    def put(self, rank: int, message: bytes) -> bool:
+        """Send or keep it; whether it may still be heard."""
+        with self._lock:
+            if self._send is None:
+                self._kept.append((rank, message))
+            elif not self._closed:
+                self._send(rank, message)
+            return not self._closed
+
+    def open(self, send: Callable[[int, bytes], None]) -> None:
+        """Send what was kept, and what comes from now on."""
+        with self._lock:
+            for rank, message in self._kept:
+                send(rank, message)
+            self._send, self._kept = send, []
+
+    def close(self) -> None:
+        """Refuse what comes from now on."""
+        with self._lock:
+            self._closed, self._kept = True, []

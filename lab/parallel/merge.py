@@ -80,4 +80,3 @@ def _moved(row: Row, offset: int) -> Row:
             for name, value in zip(fields_of(kind), values, strict=False)
         )
     return Row(kind, time_ns - offset, origin, values)
-

@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from lab.events.bus import bus
 from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
 from lab.events.event import ORIGIN, Origin
 from lab.parallel.hearing import WayHome
-from lab.parallel.relay import Parcel, Relay, Watch, this_process
+from lab.parallel.relay import FOREVER_NS, Parcel, Relay, Watch, this_process
 from lab.parallel.runtime import Comm
 from lab.parallel.seats import Seat, Seats
 from lab.parallel.transport.door import Doorkeeper
@@ -96,8 +96,8 @@ class Outcome:
     """File, line number, function and text of each frame of the program; a notebook's text is known at home only."""
     n_parcels: int = 0
     """Parcels of events that are on their way home."""
-    n_untold: int = 0
-    """Events that have found none."""
+    n_events: int = 0
+    """Events that it has had, whether they found a way or not."""
 
 
 def run_rank(ticket: Ticket, control: Control) -> Outcome:
@@ -116,7 +116,11 @@ def _told(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
     """Run the rank, and have its events sent to the launcher if somebody listens there."""
     ORIGIN.set(ticket.origin)
     watch = ticket.watch
-    if watch is None or watch.process == this_process():
+    if watch is None:
+        return _run(ticket, control, seat)
+    if watch.process == this_process():  # its events are on the launcher's bus already: nobody has to wait for it
+        with suppress(OSError):
+            control.post(ticket.run, ticket.rank, Parcel(FOREVER_NS, 0, 0, b""))
         return _run(ticket, control, seat)
     relay = Relay(watch, ticket.origin, lambda parcel: control.post(ticket.run, ticket.rank, parcel))
     relay.start()
@@ -124,7 +128,7 @@ def _told(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
         outcome = _run(ticket, control, seat)
     finally:
         relay.close()
-    return replace(outcome, n_parcels=relay.n_parcels, n_untold=relay.n_untold)
+    return replace(outcome, n_parcels=relay.n_parcels, n_events=relay.n_events)
 
 
 def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:

@@ -143,12 +143,12 @@ class Relay:
 
     Attributes:
         n_parcels: how many were taken.
-        n_untold: after `close`: events that are lost, and of which no parcel has told.
+        n_events: all that it has heard of, lost ones too: who counts what the parcels told of knows what is missing.
     """
 
     def __init__(self, watch: Watch, origin: Origin, post: Callable[[Parcel], bool], source: Bus = bus) -> None:
         self.detail, self.sources = watch.detail, watch.sources
-        self.n_parcels, self.n_untold = 0, 0
+        self.n_parcels, self.n_events = 0, 0
         self._kinds, self._origin, self._post, self._bus = watch.kinds, origin, post, source
         self._lock = threading.Lock()
         self._ring: list[Row] = []
@@ -168,9 +168,6 @@ class Relay:
         self._bus.detach(self)
         self._closing.set()
         self._thread.join(LAST_WORD)
-        with self._lock:
-            unsent = self._unsent
-            self.n_untold = self._n_lost + len(self._ring) + (unsent.n_rows + unsent.n_lost if unsent else 0)
 
     # --- as a listener, in whatever thread delivers --------------------------------------------------------------
 
@@ -186,6 +183,7 @@ class Relay:
                 taken = self._fitting(taken)
             self._ring += taken
             self._n_lost += len(ours) - len(taken)
+            self.n_events += len(ours)
 
     def _fitting(self, rows: list[Row]) -> list[Row]:
         """As many as there is room for the arrays of."""
@@ -198,6 +196,7 @@ class Relay:
     def lost(self, n_events: int) -> None:
         with self._lock:
             self._n_lost += n_events
+            self.n_events += n_events
 
     def detached(self, why: BaseException) -> None:
         self._broken = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import pickle
 import traceback
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any
 
 from lab.errors import LostRankError, MeshError, PlanError, RankError, RunError
 from lab.parallel.rank import Outcome
+from lab.parallel.sending import line_of, place_of
 
 
 def outcome_of(rank: int, future: Any) -> Outcome:
@@ -53,18 +53,18 @@ def error_of(cause: Mapping[str, Any], outcomes: Mapping[int, Outcome], world_si
 def _raised(outcome: Outcome, world_size: int) -> BaseException:
     """What a rank raised, as it is raised here: with the traceback of the rank, cells' lines filled in."""
     frames = traceback.StackSummary.from_list(
-        [(file, line, name, text or linecache.getline(file, line).strip()) for file, line, name, text in outcome.frames]
+        [(file, line, name, text or line_of(file, line)) for file, line, name, text in outcome.frames]
     )
-    text = f"On rank {outcome.rank}:\n{''.join(frames.format())}{outcome.summary}"
+    where = f"On rank {outcome.rank}:\n{''.join(frames.format())}"
     error: BaseException | None = pickle.loads(outcome.error) if outcome.error else None  # noqa: S301 -- our own rank's
     if isinstance(error, MeshError | LostRankError | PlanError):
-        error.add_note(text)
+        error.add_note(where.rstrip())
         return error
-    place = f" at {outcome.frames[-1][0].rpartition('/')[2]}:{outcome.frames[-1][1]}" if outcome.frames else ""
+    place = f" at {place_of(*outcome.frames[-1][:2])}" if outcome.frames else ""
     made = RankError(
         f"the program raised on rank {outcome.rank} of {world_size}{place}",
         given=outcome.summary.replace("\n", "; "), hint="all ranks were ended; the traceback of this rank follows",
-        rank=outcome.rank, traceback=text,
+        rank=outcome.rank, traceback=f"{where}{outcome.summary}",
     )  # fmt: skip
-    made.__cause__ = error
+    made.__cause__ = error.with_traceback(None) if error is not None else None  # its frames are told above
     return made

@@ -43,17 +43,17 @@ class Program:
 
 
 @contextmanager
-def scheduler():
+def scheduler(host="127.0.0.1", **environment):
     """The address of a scheduler in a process of its own."""
-    command = (sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with Program(*command) as program:
+    command = (sys.executable, "-m", "dask", "scheduler", "--host", host, "--port", "0", "--no-dashboard")
+    with Program(*command, **environment) as program:
         yield program.until(r"Scheduler at:\s+(tcp://\S+)")[1]
 
 
 @contextmanager
-def worker(address, *options):
+def worker(address, *options, host="127.0.0.1", **environment):
     """A worker with its nanny, registered."""
-    command = (sys.executable, "-m", "dask", "worker", address, "--host", "127.0.0.1", "--nthreads", "1")
-    with Program(*command, "--no-dashboard", *options) as program:
+    command = (sys.executable, "-m", "dask", "worker", address, "--host", host, "--nthreads", "1", "--no-dashboard")
+    with Program(*command, *options, **environment) as program:
         program.until(r"Registered to:")
         yield program

@@ -14,6 +14,7 @@ from time import perf_counter_ns
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import lab
 from lab.errors import LostRankError, RankError
@@ -39,6 +40,7 @@ from lab.events import (
     listen,
     record,
 )
+from lab.parallel.cluster import Cluster
 from lab.parallel.dask_side.names import NAME
 from lab.parallel.runtime import run_ranks
 from tests.parallel import programs
@@ -156,6 +158,21 @@ def test_ranks_that_are_threads_are_recorded_with_their_rank_and_the_run_of_who_
     finally:
         ORIGIN.reset(token)
     assert Counter((e.rank, e.run) for e in rec) == {(rank, "training 9"): 1 + 4 + 1 for rank in range(3)}
+    assert_causal(rec)
+
+
+def test_workers_that_are_threads_of_this_process_are_heard_once():
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        with lab.record() as rec:
+            running = Cluster(client=client).start(programs.reduces, (10,), "f8", "ring")
+            running.result()
+        assert running.catch_up(60.0)
+    counts = Counter((type(e).__name__, e.rank) for e in rec if type(e) is not WorkerSeen)
+    assert counts == {
+        **{(name, rank): 1 for rank in range(2) for name in ("ClockAligned", "RankStarted", "RankFinished")},
+        **{(name, rank): 1 for rank in range(2) for name in ("CollectiveStarted", "CollectiveFinished")},
+        **{("ChunkMoved", rank): 2 for rank in range(2)},
+    }
     assert_causal(rec)
 
 

@@ -186,3 +186,8 @@ def test_a_lesson_has_a_name_that_could_be_a_files(name):
         Lesson(name, progress=Progress(None))
     assert caught.value.given == repr(name)
     assert caught.value.hint == 'Lesson("00"), as the first cell of the notebook says'
+
+
+def test_lines_begin_where_they_are_told_to():
+    (line,) = Lines("ranks", "buffers", first=2, ring=[1.0, 1.5]).host.chart.figure.data
+    assert list(line.x) == [2, 3]

@@ -117,11 +117,10 @@ class ClientSide:
         except ClosedClientError as error:
             raise OSError(str(error)) from error
 
-    def release(self, run: str, futures: list[Any]) -> int:
-        """Give the workers back, and forget the tasks; how many events were posted and not fetched."""
-        n_events = int(self.client.sync(self.client.scheduler.lab_release, run=run))
+    def release(self, run: str, futures: list[Any]) -> None:
+        """Give the workers back, and forget the tasks."""
+        self.client.sync(self.client.scheduler.lab_release, run=run)
         self.client.cancel(futures)
-        return n_events
 
     def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Any:
         """Start a rank on its worker, there and nowhere else; `wake` is called when it has ended."""

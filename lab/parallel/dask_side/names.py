@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 
-from lab.parallel.versions import versions
-
-NAME = f"lab {versions()['lab']}"
+NAME = f"lab {getattr(sys.modules['lab'], '__version__', '')}"
 """Of both plugins: two labs of different versions may use one cluster."""
 
 

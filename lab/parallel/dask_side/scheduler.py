@@ -14,7 +14,6 @@ from distributed import Scheduler, SchedulerPlugin
 
 from lab.parallel.dask_side.names import NAME
 from lab.parallel.lease import Leases
-from lab.parallel.relay import Parcel
 
 GRACE = 2.0
 """Seconds that a rank has to end after its run has; then its worker is restarted."""
@@ -218,15 +217,12 @@ class SchedulerSide(SchedulerPlugin):
         if stream is not None and not stream.closed():
             stream.send({"op": "lab_say", "run": run, "message": message})
 
-    async def lab_release(self, run: str) -> int:
-        """Forget a run; how many events were posted and not fetched."""
+    async def lab_release(self, run: str) -> None:
         self.leases.forget(run)
-        n_events = 0
         if known := self.runs.pop(run, None):
             known.over.set()
             known.met.set()
             known.posted.set()
-            n_events = sum(parcel.n_rows + parcel.n_lost for parcel in (Parcel(*p[1:]) for p in known.parcels))
             cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
             still = await self._tell(known.members, "lab_ring", _ring(run, cause))
             for worker in known.members:
@@ -234,7 +230,6 @@ class SchedulerSide(SchedulerPlugin):
                     self.leases.free(run, worker)
             if any(holder == run for holder in self.leases.holders.values()):
                 self._later(self._restart_who_stays(run))
-        return n_events
 
     # --- what follows
 
