@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from lab.autograd import Tensor
@@ -43,6 +44,7 @@ class ClusterJob:
         args: for the program, after its payload and the name of the run.
         kinds: of events that the run's recording takes.
         cluster: where; None starts one for this run and closes it at the end.
+        timeout: of the launch, and how long a stop waits for the ranks to end their step.
         options: of the launch.
 
     Attributes:
@@ -62,6 +64,7 @@ class ClusterJob:
         kinds: tuple[type[Event], ...] = RECORDED,
         cluster: Cluster | Client | str | None = None,
         world_size: int | None = None,
+        timeout: float = 60.0,
         **options: Any,
     ) -> None:
         import sys
@@ -70,7 +73,8 @@ class ClusterJob:
             require_guard(sys._getframe(1))
         self.training, self.n_steps, self.step = training, training.n_steps, training.step
         self.kinds, self._program, self._args, self.payload = kinds, program, args, packed(training)
-        self._where, self._world_size, self._options = cluster, world_size, options
+        self._where, self._world_size, self._options = cluster, world_size, {"timeout": timeout, **options}
+        self._patience = timeout
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
         self._over = self._ahead = self._going = self._has_news = False
@@ -101,30 +105,34 @@ class ClusterJob:
         self._cluster = self._where if isinstance(self._where, Cluster) else Cluster(n_workers, self._where)
         args = (self.payload, run, *self._args)
         self._launch = self._cluster.start(self._program, *args, world_size=self._world_size, **self._options)
-        self._listen(lambda: self._held >= 0)
         self._has_news = True
 
     def run_ahead(self) -> None:
         self._ahead = True
 
     def hold(self) -> None:
-        self._ahead = False
-        if self._going and not self._over:
+        self._ahead, launch = False, self._launched
+        if self._going:
             self._ask("hold")
-        elif not self._over and self._launched.wait(0):  # it ended although it was held: a rank was lost
+        self._listen(lambda: self._held >= 0 or self._queues)  # ranks begin held, if they have begun
+        if not self._over and launch.wait(0):  # a launch that ended although it was held has lost a rank
             self._end()
         if self._has_news and not self._over:
-            self._launched.catch_up()  # who sees that the run is paused shall find its last step in the recording
+            launch.catch_up()  # who sees that the run is paused shall find its last step in the recording
             self._has_news = False
 
     def advance(self) -> RunError | None:
+        """A step that was granted, or some that ranks ran ahead; none if it takes long: the run may be stopped."""
         before, self._has_news = self.step, True
         if not self._ahead:
             self._ask("go", 1)
-        elif not self._going:
-            self._order("go", math.inf)
-            self._going = True
-        self._listen(lambda: self.step > before or self._trouble is not None)
+        elif self._held < 0:  # the ranks have not begun, and may have to wait for workers
+            self._listen(lambda: self._held >= 0, LISTENS)
+        else:
+            if not self._going:
+                self._order("go", math.inf)
+                self._going = True
+            self._listen(lambda: self.step > before or self._trouble is not None, LISTENS)
         trouble, self._trouble = self._trouble, None
         return trouble
 
@@ -141,9 +149,14 @@ class ClusterJob:
             self._ask("rewind")
 
     def result(self, run: str, state: str, elapsed_ms: float) -> Result:
-        if not self._over:
+        if not self._over and self._queues:
+            self._over = True  # no rank has begun: nothing is to be taken over, and close() does the rest
+        elif not self._over:
             self._order("stop")
-            self._listen(lambda: False)
+            self._listen(lambda: False, self._patience)
+            if not self._over:  # a rank does not come to the end of its step
+                self._launched.stop()
+                self._end()
         return self.training.result(run, state, elapsed_ms)
 
     def close(self) -> None:
@@ -161,6 +174,11 @@ class ClusterJob:
         assert self._launch is not None, "the run has begun"
         return self._launch
 
+    @property
+    def _queues(self) -> bool:
+        """Whether no rank has begun, for all workers are busy."""
+        return self._launched.state == "waiting" and bool(self._launched.waits_for)
+
     def _order(self, kind: str, value: float = 0.0, name: str = "") -> None:
         self._serial += 1
         try:
@@ -175,11 +193,11 @@ class ClusterJob:
         serial = self._serial
         self._listen(lambda: self._held >= serial)
 
-    def _listen(self, enough: Callable[[], bool]) -> None:
-        """Take words until it is enough, or the ranks have ended."""
-        launch = self._launched
-        while not self._over and not enough():
-            words = launch.hear(LISTENS)
+    def _listen(self, enough: Callable[[], bool], seconds: float = math.inf) -> None:
+        """Take words until it is enough, the ranks have ended, or so much time has passed."""
+        launch, until = self._launched, monotonic() + seconds
+        while not self._over and not enough() and monotonic() < until:
+            words = launch.hear(min(LISTENS, seconds))
             for _, word in words:
                 self._take(word)
             if not words and launch.wait(0):

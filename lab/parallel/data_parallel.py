@@ -67,13 +67,17 @@ class DataParallel:
     none. Rank 0 evaluates, while the others wait. The loss must be a mean over examples, and the answer to an example
     must not depend on the others of its batch.
 
+    The model here has the ranks' parameters whenever the run is paused, and at its end; when a rank is lost it is as it
+    was when the run was last paused, or began.
+
     Args:
         cluster: a Cluster, a Client or a scheduler's address; None starts workers for this run and closes them.
         world_size: number of ranks; one on every worker if not given.
         algorithm: with "all_reduce" a key of COLLECTIVES, or a plan of your own: how gradients are summed.
         told: how much of the ranks the run's recording takes: "steps" as of a training here, "replicas" also what each
             rank does in a step, "chunks" also what moves between them, for pictures. More of it costs a step more.
-        timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included.
+        timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included; a stop waits as long
+            for the end of a step.
         wait: seconds to wait for workers that are busy with other runs.
         transport: "auto", "unix" or "tcp".
     """

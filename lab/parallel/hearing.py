@@ -60,7 +60,7 @@ class Hearing:
         self._stir = threading.Event()
 
     def hear(self, timeout: float) -> list[tuple[int, Any]]:
-        """Words and the ranks that told them; none if none come in so many seconds, or before the ear is closed.
+        """Words and the ranks that told them; none if none come in so many seconds, or the scheduler tires of waiting.
 
         Raises:
             OSError: the scheduler has gone.

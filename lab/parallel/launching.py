@@ -121,7 +121,8 @@ class Launch:
     def hear(self, timeout: float) -> list[tuple[int, Any]]:
         """What ranks have told by `comm.home.put`, and who: in the order of each rank, each word once.
 
-        Waits for the first word at most `timeout` seconds, and not for a launch that has ended or has no workers yet.
+        Waits for the first word at most `timeout` seconds, less where there is nobody to wait for: before the launch
+        has workers, and when it has ended.
         """
         if self._hearing is None or self._done.wait(0):
             self._done.wait(min(timeout, 0.02))
@@ -191,10 +192,9 @@ class Launch:
         except (ImportError, AttributeError) as error:
             raise MeshError("the cluster cannot load the lab", given=error,
                             hint="install autodiff-lab on the scheduler and on all workers") from error
-        lease = self._lease(side)
         futures: list[Any] = []
         try:
-            return self._attend(side, lease, futures)
+            return self._attend(side, self._lease(side), futures)
         finally:
             try:
                 side.release(self.run, futures)

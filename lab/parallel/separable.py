@@ -52,7 +52,7 @@ def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: 
                                f"answers otherwise when the batch is cut into {parts}", hint="layers that normalise "
                                "over the batch, and random ones, train in one process: leave out `on=`")  # fmt: skip
     mean = sum(shard.share * part for shard, _, part in found)
-    if not _close(np.array(loss), np.array(mean)):
+    if np.isfinite(loss) and not _close(np.array(loss), np.array(mean)):
         raise UnsupportedError("the loss must be a mean over examples to be split over ranks", given=f"{loss:.4g} for "
                                f"the whole batch, {mean:.4g} as the mean of its {len(found)} {parts}",
                                hint="write `.mean()` where the loss has `.sum()`")  # fmt: skip
