@@ -17,7 +17,7 @@ from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.errors import KernelError
 from lab.events import RankStarted, Recording, StepFinished
-from lab.parallel import memory
+from lab.parallel.cluster import memory
 from tests.support import free_port, without_root_powers
 from widgets.export.facts import facts_of
 from widgets.export.report import report_page
