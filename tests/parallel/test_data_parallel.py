@@ -8,7 +8,7 @@ from lab.errors import ArgumentError, MeshError, PlanError, RunError, Unsupporte
 from lab.nn import Linear, Module
 from lab.optim import SGD
 from lab.parallel import DataParallel, run_ranks
-from lab.parallel.cluster_job import packed
+from lab.parallel.training.cluster_job import packed
 from lab.training import stop_all
 from lab.training.trainer import Training
 from tests.parallel.trainings import (

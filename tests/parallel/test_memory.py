@@ -6,8 +6,9 @@ import multiprocessing
 import pytest
 
 from lab.errors import MeshError
-from lab.parallel import Cluster, memory
-from lab.parallel.memory import BUSY_MB, IDLE_MB, MB, SMALLEST_LIMIT_MB, Room, forewarn, room
+from lab.parallel import Cluster
+from lab.parallel.cluster import memory
+from lab.parallel.cluster.memory import BUSY_MB, IDLE_MB, MB, SMALLEST_LIMIT_MB, Room, forewarn, room
 
 GIB = 1 << 30
 

@@ -7,8 +7,8 @@ import lab
 from lab.events import ActionFinished, ClockAligned, RankStarted, Recording, WorkerSeen, bus
 from lab.nn import Tanh, mlp
 from lab.parallel import check_schedule, launch
-from lab.parallel.pacing import Paced
-from lab.parallel.pipeline import Pipeline
+from lab.parallel.pipeline.pacing import Paced
+from lab.parallel.pipeline.pipeline import Pipeline
 from tests.parallel import programs
 from widgets import ClusterView, PipelineView
 

@@ -40,9 +40,9 @@ from lab.events import (
     listen,
     record,
 )
-from lab.parallel.cluster import Cluster
-from lab.parallel.dask_side.names import NAME
-from lab.parallel.runtime import run_ranks
+from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.cluster.dask_side.names import NAME
+from lab.parallel.ranks.runtime import run_ranks
 from tests.parallel import programs
 from tests.parallel.processes import Program
 
@@ -396,7 +396,7 @@ RECORDS = """
     import json, sys
     import lab
     from lab.events import RankStarted
-    from lab.parallel.cluster import Cluster
+    from lab.parallel.cluster.cluster import Cluster
     from tests.parallel import programs
 
     with Cluster(client=sys.argv[1]) as there:

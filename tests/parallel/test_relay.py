@@ -26,11 +26,11 @@ from lab.events import (
 )
 from lab.events.bus import Row
 from lab.events.event import Event
-from lab.parallel import merge as merges
-from lab.parallel import relay as relays
-from lab.parallel.feed import Feed, Sent
-from lab.parallel.merge import PATIENCE_NS, Merge
-from lab.parallel.relay import FOREVER_NS, Parcel, Relay, Watch, pack, this_process, unpack, watch_of
+from lab.parallel.news import merge as merges
+from lab.parallel.news import relay as relays
+from lab.parallel.news.feed import Feed, Sent
+from lab.parallel.news.merge import PATIENCE_NS, Merge
+from lab.parallel.news.relay import FOREVER_NS, Parcel, Relay, Watch, pack, this_process, unpack, watch_of
 
 OURS = Origin(2, "run")
 
@@ -364,7 +364,7 @@ def test_a_feed_puts_on_the_bus_what_comes_in_order_and_tells_what_was_lost(hear
 
 
 def test_a_feed_that_hears_nothing_more_ends_and_gives_what_it_has(heard, monkeypatch):
-    monkeypatch.setattr("lab.parallel.feed.SETTLE", 0.1)
+    monkeypatch.setattr("lab.parallel.news.feed.SETTLE", 0.1)
     bus, rec = heard
     feed = feed_of(bus, iter([answered([(0, parcel_of(rows_of(0, 1), until_ns=0))]), *[Future()] * 100]))
     feed.start()
