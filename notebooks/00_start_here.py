@@ -228,7 +228,7 @@ lesson.reveal("right digits")
 # %%
 lesson.predict(
     "the weights",
-    "of four workers beside those of one process, after 10 rounds through the data",
+    "of four workers beside those of one process, after 5 rounds through the data",
     answer=lambda: "the same bits" if apart == 0 else "equal to 3 digits" if apart < 1e-3 else "different",
     choices=("the same bits", "equal to 3 digits", "different"),
 )
@@ -236,7 +236,7 @@ lesson.predict(
 # %%
 cluster = lesson.cluster(4)
 copies = network()
-four = lab.fit(copies, train, validation=test, epochs=10, on=lab.parallel.DataParallel(cluster))
+four = lab.fit(copies, train, validation=test, epochs=5, on=lab.parallel.DataParallel(cluster))
 dashboard(four)
 
 # %%
@@ -245,7 +245,7 @@ DataParallelView(four)
 # %%
 alone = network()
 await four
-await lab.fit(alone, train, epochs=10)
+await lab.fit(alone, train, epochs=5)
 pairs = zip(alone.parameters(), copies.parameters(), strict=True)
 apart = max(float(abs(a.numpy() - b.numpy()).max()) for a, b in pairs)
 apart

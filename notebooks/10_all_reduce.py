@@ -29,12 +29,12 @@ cluster = lesson.cluster(4)
 # %% [markdown]
 # All four run the same function. Each is told its number, its **rank**: 0, 1, 2 or 3.
 #
-# Rank r fills 8 numbers with 1, 10, 100 or 1,000. So every sum shows whose parts are in it: 1,001 is rank 0 and rank 3.
+# Rank r fills 4 numbers with 1, 10, 100 or 1,000. So every sum shows whose parts are in it: 1,001 is rank 0 and rank 3.
 # `all_reduce_` shall make 1,111 of them on every rank. The `plan` says how.
 
 # %%
 def program(comm, plan):
-    mine = np.full(8, 10.0**comm.rank)
+    mine = np.full(4, 10.0**comm.rank)
     comm.all_reduce_(mine, plan)
     return mine
 
@@ -42,8 +42,8 @@ def program(comm, plan):
 # %% [markdown]
 # ## The simple way
 #
-# All send their numbers to rank 0. Rank 0 adds them up and sends the sum to all. A number takes 8 bytes, so 8 numbers
-# are 64 bytes.
+# All send their numbers to rank 0. Rank 0 adds them up and sends the sum to all. A number takes 8 bytes, so 4 numbers
+# are 32 bytes.
 
 # %%
 lesson.predict("bytes of rank 0", "sent the simple way", answer=lambda: sent_simply[0], unit="B")
@@ -141,10 +141,10 @@ lesson.reveal("buffers")
 #
 # ## Break it: leave out the second half
 #
-# Four ranks hold 8 numbers each, 32 in all. How many of them are not 1,111 if everybody stops after the first half?
+# Four ranks hold 4 numbers each, 16 in all. How many of them are not 1,111 if everybody stops after the first half?
 
 # %%
-lesson.predict("wrong numbers", "of 32, without the all-gather", answer=lambda: n_wrong)
+lesson.predict("wrong numbers", "of 16, without the all-gather", answer=lambda: n_wrong)
 
 # %%
 with lab.record(detail="value") as broken:

@@ -59,6 +59,7 @@ def said(notebook: nbformat.NotebookNode) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", LESSONS)
 def test_a_lesson_runs_from_clean_without_answers_and_says_not_yet(path, clean):
     done = run(lesson(path), clean)
@@ -71,6 +72,7 @@ def test_a_lesson_runs_from_clean_without_answers_and_says_not_yet(path, clean):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", LESSONS)
 def test_a_lesson_runs_with_solutions_and_every_cell_twice(path, clean):
     notebook = solved(lesson(path))

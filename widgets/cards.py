@@ -294,4 +294,7 @@ def _input(prediction: Prediction) -> Any:
     if prediction.choices:
         return ipw.RadioButtons(options=list(prediction.choices), value=value, description="I expect")
     shown = "" if value is None else f"{value:g}"
-    return ipw.Text(value=shown, placeholder="a number", description="I expect", layout=ipw.Layout(width="16em"))
+    # Sent when the field is left, not with each key: while one change is on its way the next waits in the page, and
+    # a quick click on the button would overtake it. The last digit would be missing in what was committed.
+    return ipw.Text(value=shown, placeholder="a number", description="I expect", continuous_update=False,
+                    layout=ipw.Layout(width="16em"))  # fmt: skip

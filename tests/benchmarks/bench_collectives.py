@@ -27,7 +27,7 @@ from lab.data import Dataset, digits
 from lab.errors import LostRankError
 from lab.nn import mlp
 from lab.parallel import DataParallel
-from lab.parallel.cluster import Cluster
+from lab.parallel.cluster.cluster import Cluster
 
 SIZES = [4 << 10 << 2 * i for i in range(8)]
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "11"))

@@ -2,91 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.harness import KERNEL, PATIENCE_MS, VIEWPORT, LabPage, LabServer
+from tests.browser.learner import Learner, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 LESSON = Path(__file__).parents[2] / "notebooks" / "00_start_here.ipynb"
 MAX_BYTES = 8_000_000
 """From the kernel to the browser, for opening and running all of it."""
-
-
-class Learner:
-    """What a learner sees and does in the open lesson."""
-
-    def __init__(self, lab: LabPage) -> None:
-        self.lab, self.page = lab, lab.page
-        self.paused_at = 0
-
-    def cell(self, code: str) -> Locator:
-        """The cell whose code contains this."""
-        sources: list[str] = self.page.evaluate(
-            "() => window.jupyterapp.shell.currentWidget.content.widgets.map(c => c.model.sharedModel.getSource())"
-        )
-        (number,) = [i for i, source in enumerate(sources) if code in source]
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
-
-    def press(self, code: str, button: str) -> None:
-        """Press a button in the output of a cell."""
-        self.button(code, button).click()
-
-    def button(self, code: str, name: str) -> Locator:
-        """A button by its name, as a screen reader says it."""
-        return self.cell(code).get_by_role("button", name=name, exact=True)
-
-    def status(self, code: str) -> Locator:
-        """The line that a screen reader speaks when it changes."""
-        return self.cell(code).get_by_role("status").first
-
-    def predict(self, name: str, value: str) -> None:
-        """Type a prediction and commit to it, by keyboard alone."""
-        self.cell(f'lesson.predict("{name}"').get_by_role("textbox").last.click()
-        self.page.keyboard.type(value)
-        self.page.keyboard.press("Tab")
-        self.page.keyboard.press("Enter")
-
-    def kernel(self, expression: str) -> Any:
-        """The value of an expression in the kernel."""
-        return json.loads(self.lab.kernel(f"import json; print(json.dumps({expression}))"))
-
-    def nodes(self, code: str) -> dict[str, tuple[str, ...]]:
-        """Label, second and third line of every box in a cell's graph, by label."""
-        rows: list[list[str]] = (
-            self.cell(code)
-            .locator(".lab-node[data-key]")
-            .evaluate_all(
-                """boxes => boxes.filter(b => !b.closest('[hidden]')).map(b =>
-                 ['label', 'sublabel', 'gradient'].map(c => b.querySelector('.lab-' + c)?.textContent ?? ''))"""
-            )
-        )
-        return {label: tuple(rest) for label, *rest in rows}
-
-    def charts(self, code: str) -> list[dict[str, dict[str, list[float]]]]:
-        """The lines of every chart in a cell's output, by name, as plotly holds them in the page."""
-        found: list[dict[str, dict[str, list[float]]]] = (
-            self.cell(code)
-            .locator(".lab-plot")
-            .evaluate_all(
-                """plots => plots.map(p => Object.fromEntries((p._fullData ?? []).map(t =>
-                 [t.name, { x: Array.from(t.x ?? []), y: Array.from(t.y ?? []) }])))"""
-            )
-        )
-        return found
-
-    def watch_lines(self, code: str, n: int) -> None:
-        """Wait until the first chart of a cell has `n` lines."""
-        handle = self.cell(code).locator(".lab-plot").first.element_handle()
-        self.page.wait_for_function("([plot, n]) => plot._fullData?.length === n", arg=[handle, n])
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +34,14 @@ def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
     lab.page.evaluate(  # not awaited: the training below is handled while the cells run
         "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
     )
-    someone.paused_at = train_by_hand(someone)
-    lab.page.wait_for_function(f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')")
+    paused_at.append(train_by_hand(someone))
+    someone.rest()
     yield someone
     lab.close()
+
+
+paused_at: list[int] = []
+"""The step of the pause."""
 
 
 def train_by_hand(learner: Learner) -> int:
@@ -282,7 +217,7 @@ def test_pause_step_and_stop_left_their_marks_in_the_recording(learner):
         " and e.name == 'learning_rate']"
     )
     assert changed[-1][1] > changed[0][1]
-    assert changed[-1][0] == pytest.approx(learner.paused_at + 1, abs=1)
+    assert changed[-1][0] == pytest.approx(paused_at[0] + 1, abs=1)
 
 
 def test_the_loss_curve_in_the_page_is_the_loss_in_the_recording(learner):
@@ -297,6 +232,23 @@ def test_the_loss_curve_in_the_page_is_the_loss_in_the_recording(learner):
     assert max(x for x, _ in drawn) == max(steps)
     for x, y in drawn:
         assert math.isclose(by_step[x], y, rel_tol=1e-4)
+
+
+def test_four_workers_trained_the_network_and_the_weights_are_those_of_one_process(learner):
+    states = learner.kernel(
+        "sorted([e.rank, e.state] for e in four.recording if isinstance(e, lab.events.RankFinished))"
+    )
+    assert states == [[rank, "finished"] for rank in range(4)]
+    assert learner.kernel("four.state") == "finished"
+    gap = learner.kernel("apart")
+    assert gap < 1e-3
+    learner.choose("the weights", "equal to 3 digits" if gap else "the same bits")
+    expect(learner.status('lesson.reveal("the weights")')).to_contain_text("and so it is.")
+
+
+def test_the_last_step_of_four_replicas_is_drawn(learner):
+    view = learner.cell("DataParallelView(four)")
+    assert view.locator(".lab-node[data-key]").count() >= 4
 
 
 def test_a_hint_opens_by_keyboard(learner):
@@ -315,17 +267,5 @@ def test_still_pictures_are_hidden_while_the_live_ones_are_there(learner):
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
-    learner.lab.theme(f"JupyterLab {theme}")
-    page = learner.page
-    page.set_viewport_size({"width": 1280, "height": 1700})  # the tallest output in one picture
-    page.wait_for_function(
-        "mode => [...document.querySelectorAll('.lab-root')].every(r => r.dataset.labTheme === mode)", arg=theme.lower()
-    )
-    page.wait_for_function("() => !document.getAnimations().length")
-    outputs = page.locator(".jp-Notebook .jp-CodeCell:has(.jp-OutputArea-output)")
-    for i in range(outputs.count()):
-        outputs.nth(i).scroll_into_view_if_needed()
-        outputs.nth(i).screenshot(path=str(shots / f"lesson_00_{theme.lower()}_{i:02}.png"))
-        assert outputs.nth(i).bounding_box()["height"] > 20
-    assert outputs.count() >= 20
+    assert shoot_all(learner, theme, "lesson_00", shots) >= 20
     assert learner.lab.errors == []

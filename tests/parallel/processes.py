@@ -17,7 +17,7 @@ class Program:
     def __init__(self, *command, **environment):
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
 
     def until(self, pattern):
@@ -38,7 +38,6 @@ class Program:
     def __exit__(self, *_):
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 

@@ -227,7 +227,7 @@ def test_a_rank_may_fork(cluster):
 
 
 def test_other_versions_on_a_worker_are_refused_with_a_table(cluster, monkeypatch):
-    from lab.parallel import launching
+    from lab.parallel.cluster import launching
 
     monkeypatch.setattr(launching, "versions", lambda: {"numpy": "0.1"})
     with pytest.raises(MeshError, match=r"other versions than this process\ngiven: numpy 0.1 here, \d.* on tcp://"):

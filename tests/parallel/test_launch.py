@@ -6,8 +6,8 @@ import pytest
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
 from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
-from lab.parallel.cluster import Cluster, launch
-from lab.parallel.runtime import run_local
+from lab.parallel.cluster.cluster import Cluster, launch
+from lab.parallel.ranks.runtime import run_local
 from tests.parallel import programs
 
 pytestmark = pytest.mark.slow  # the cluster alone takes seconds

@@ -10,8 +10,8 @@ import pytest
 from lab.errors import ArgumentError, LostRankError, MeshError, RankError
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
 from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
-from lab.parallel import execute as executing
-from lab.parallel.runtime import Comm, run_local, run_ranks
+from lab.parallel.ranks import execute as executing
+from lab.parallel.ranks.runtime import Comm, run_local, run_ranks
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import COLLECTIVE, HEADER, MAX_BYTES, POINT, Call, Header, pack, unpack

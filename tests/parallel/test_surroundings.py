@@ -15,8 +15,8 @@ import pytest
 
 from lab.errors import MeshError
 from lab.events import RankStarted, record
-from lab.parallel.cluster import Cluster
-from lab.parallel.versions import versions
+from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.cluster.versions import versions
 from tests.parallel import programs
 from tests.parallel.processes import ROOT, Program, scheduler, worker
 
@@ -27,7 +27,7 @@ LAUNCHES = """
 
     import numpy as np
 
-    from lab.parallel.cluster import Cluster
+    from lab.parallel.cluster.cluster import Cluster
     from tests.parallel import programs
 
     if __name__ == "__main__":

@@ -12,6 +12,7 @@ from lab.errors import ArgumentError, PredictionError
 from lab.teach import EXERCISES, Progress
 from widgets import Lesson, Lines, tangent
 from widgets.cards import KEPT, GapCard, PredictCard
+from widgets.plots import lines
 
 
 @pytest.fixture
@@ -186,3 +187,9 @@ def test_a_lesson_has_a_name_that_could_be_a_files(name):
         Lesson(name, progress=Progress(None))
     assert caught.value.given == repr(name)
     assert caught.value.hint == 'Lesson("00"), as the first cell of the notebook says'
+
+
+def test_lines_begin_where_they_are_told_to():
+    (line,) = lines("ranks", "buffers", {"ring": [1.0, 1.5]}, first=2).figure.data
+    assert list(line.x) == [2, 3]
+    assert Lines("ranks", "buffers", first=2, ring=[1.0, 1.5]).text == "buffers by ranks: ring from 1 to 1.5"

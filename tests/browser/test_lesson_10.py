@@ -1,0 +1,116 @@
+"""Lesson 10 in a real JupyterLab, on four real workers: plans are typed, named when wrong, and run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from lab.teach import EXERCISES, SOLUTIONS
+from tests.browser.harness import VIEWPORT, LabPage, LabServer
+from tests.browser.learner import Learner, shoot_all
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+LESSON = Path(__file__).parents[2] / "notebooks" / "10_all_reduce.ipynb"
+CELLS = """cell => [...cell.querySelectorAll('.lab-node[data-kind="constant"]')]
+    .map(node => node.querySelector("text").textContent)"""
+
+
+@pytest.fixture(scope="module")
+def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
+    """The lesson, opened and run as it is: the stubs are there, nothing was predicted."""
+    (server.root / LESSON.name).write_text(LESSON.read_text("utf-8"), "utf-8")
+    (server.root / "my_progress.json").unlink(missing_ok=True)
+    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, LESSON.name)
+    lab.open()
+    lab.run_all()
+    yield Learner(lab)
+    lab.kernel("cluster.close()")
+    lab.close()
+
+
+def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
+    assert learner.lab.cell_errors() == []
+    assert learner.lab.errors == []
+    assert learner.lab.foreign == []
+
+
+def test_four_processes_ran_it(learner):
+    workers = learner.kernel("sorted(set(ring.columns(lab.events.RankStarted)['pid'].tolist()))")
+    assert len(workers) == 4
+    assert learner.kernel("__import__('os').getpid()") not in workers
+
+
+@pytest.mark.parametrize("name", ["simple", "ring", "broken"])
+def test_stepping_to_the_end_shows_what_the_workers_held(learner, name):
+    code = f"Player(RingView({name}))"
+    n_stops = learner.kernel(f"len(RingView({name}).stop_positions({name}))")
+    for stop in range(2, n_stops + 1):
+        learner.press(code, "Step")
+        expect(learner.cell(code).get_by_text(re.compile(rf"^{stop} of {n_stops}: "))).to_be_visible()
+    shown = learner.cell(code).evaluate(CELLS)
+    held = learner.kernel("halves.astype(int).ravel().tolist()") if name == "broken" else [1111] * 16
+    assert sorted(int(number.replace(",", "")) for number in shown) == sorted(held)
+
+
+def test_predictions_are_committed_and_answered_by_the_bytes_that_were_sent(learner):
+    for name, guess, answer in (
+        ("bytes of rank 0", "64", "You said 64 B, it is 96 B: 32 B too low."),
+        ("bytes of each rank", "48", "You said 48 B, and so it is."),
+        ("buffers", "1,875", "and so it is."),
+        ("wrong numbers", "12", "You said 12, and so it is."),
+    ):
+        learner.predict(name, guess)
+        expect(learner.status(f'lesson.reveal("{name}")')).to_contain_text(answer)
+    assert learner.kernel("[max(sent_simply), sent_in_ring, n_wrong]") == [96, [48] * 4, 12]
+
+
+def test_both_stubs_are_answered_by_the_name_of_what_is_missing(learner):
+    assert "the sum is made but does not come back" in learner.said("lesson.check(my_first_plan)")
+    assert "the all-gather is missing" in learner.said("lesson.check(my_all_reduce)")
+
+
+def test_a_wrong_plan_that_is_typed_is_told_its_first_wrong_hop(learner):
+    wrong = SOLUTIONS["my_all_reduce"].replace("(rank + 1 - step) % n_chunks", "(rank - step) % n_chunks", 1)
+    assert wrong != SOLUTIONS["my_all_reduce"]
+    learner.type("lesson.check(my_all_reduce)", f"{wrong}\n\nlesson.check(my_all_reduce)")
+    said = learner.said("lesson.check(my_all_reduce)")
+    assert re.search(r"On 4 ranks: rank \d, step \d: sent chunk \d, expected chunk \d", said)
+    assert "one off from the chunk that the neighbour sends" in said or "not finished" in said
+
+
+@pytest.mark.parametrize("name", ["my_first_plan", "my_all_reduce"])
+def test_a_solution_that_is_typed_passes(learner, name):
+    learner.type(f"lesson.check({name})", f"{SOLUTIONS[name]}\n\nlesson.check({name})")
+    said = learner.said(f"lesson.check({name})")
+    n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
+    assert f"{name}: right in {n_cases} cases" in said
+    assert "What it costs: 6 steps on 4 ranks" in said
+
+
+def test_the_plan_that_was_typed_runs_on_the_workers_and_every_rank_has_the_sum(learner):
+    before = learner.kernel("sorted(set(own.columns(lab.events.RankStarted)['pid'].tolist()))")
+    learner.run("cluster = lesson.cluster(4)")  # the lesson's end has closed it
+    learner.run("Player(RingView(own))")
+    assert learner.lab.cell_errors() == []
+    assert learner.kernel("results.tolist()") == [[1111.0] * 4] * 4
+    assert learner.kernel("bytes_sent(own)") == [48] * 4
+    after = learner.kernel("sorted(set(own.columns(lab.events.RankStarted)['pid'].tolist()))")
+    assert len(after) == 4
+    assert not set(after) & set(before)
+
+
+def test_a_plan_that_hangs_is_refused_in_three_lines(learner):
+    said = learner.said("def all_wait")
+    assert "waits for chunk 0 from rank" in said
+    assert "ranks that wait for ever: 0, 1, 2, 3" in said
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
+    assert shoot_all(learner, theme, "lesson_10", shots) >= 18
+    assert learner.lab.errors == []

@@ -1,0 +1,117 @@
+"""Lesson 15 in a real JupyterLab, on four real workers: orders are typed, refused when they hang, and carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from lab.teach import EXERCISES, SOLUTIONS
+from tests.browser.harness import VIEWPORT, LabPage, LabServer
+from tests.browser.learner import Learner, shoot_all
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+LESSON = Path(__file__).parents[2] / "notebooks" / "15_pipeline.ipynb"
+LIVE = (
+    "[int(c['n_live'][c['rank'] == rank].max())"
+    " for c in [%s.recording.columns(lab.events.ActionFinished)] for rank in range(4)]"
+)
+"""The most activations that each rank held."""
+HANGS = """\
+def my_schedule(rank, n_ranks, n_micro):
+    for m in range(n_micro):
+        if rank == 0:
+            yield Action("F", rank, m)
+            yield Action("B", rank, m)
+        else:
+            yield Action("F", rank, m)
+    if rank > 0:
+        for m in range(n_micro):
+            yield Action("B", rank, m)
+"""
+
+
+@pytest.fixture(scope="module")
+def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
+    """The lesson, opened and run as it is: the stubs are there, nothing was predicted."""
+    (server.root / LESSON.name).write_text(LESSON.read_text("utf-8"), "utf-8")
+    (server.root / "my_progress.json").unlink(missing_ok=True)
+    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, LESSON.name)
+    lab.open()
+    lab.run_all()
+    yield Learner(lab)
+    lab.kernel("cluster.close()")
+    lab.close()
+
+
+def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
+    assert learner.lab.cell_errors() == []
+    assert learner.lab.errors == []
+    assert learner.lab.foreign == []
+
+
+def test_the_four_pieces_have_the_weights_of_one_process(learner):
+    gap = learner.kernel("gap")
+    assert gap < 1e-4
+    learner.choose("the weights", "equal to 4 digits" if gap else "the same bits")
+    expect(learner.status('lesson.reveal("the weights")')).to_contain_text("and so it is.")
+
+
+@pytest.mark.parametrize(("run", "code"), [("gpipe", "PipelineView(gpipe)"), ("own", "PipelineView(own)")])
+def test_every_action_of_the_run_is_a_bar_in_the_page(learner, run, code):
+    assert learner.kernel(f"len({run}.recording.columns(lab.events.ActionFinished)['rank'])") == 64
+    bars = learner.cell(code).locator("[data-kind$=_span]")
+    expect(bars).to_have_count(64)
+    expect(learner.cell(code).get_by_text("paced").first).to_be_visible()
+
+
+def test_predictions_are_answered_by_what_was_measured(learner):
+    waits = learner.kernel("[waits_simply, waits_gpipe]")
+    assert 70 < waits[0] < 90
+    assert 20 < waits[1] < waits[0]
+    learner.predict("waiting", "25")
+    expect(learner.status('lesson.reveal("waiting")')).to_contain_text("% too low.")
+    learner.predict("the bubble", f"{waits[1]:.0f}")
+    expect(learner.status('lesson.reveal("the bubble")')).to_contain_text(f"You said {waits[1]:.0f} %")
+    learner.predict("activations", "8")
+    expect(learner.status('lesson.reveal("activations")')).to_contain_text("You said 8, and so it is.")
+
+
+def test_both_stubs_are_answered_by_name(learner):
+    assert "it is ranks over pieces" in learner.said("lesson.check(bubble)")
+    assert "all forwards come first (GPipe)" in learner.said("lesson.check(my_schedule)")
+
+
+def test_an_order_that_hangs_is_refused_with_the_two_actions_that_wait(learner):
+    said = learner.said("why")
+    assert "the schedule cannot make progress" in said
+    assert "rank 0 waits at 0B0 for 1B0, rank 1 waits at 1F1 for 0F1" in said
+    learner.type("lesson.check(my_schedule)", f"{HANGS}\n\nlesson.check(my_schedule)")
+    said = learner.said("lesson.check(my_schedule)")
+    assert "the schedule cannot make progress" in said
+    assert "rank 0 waits at 0B0 for 1B0" in said
+    assert "two ranks wait for each other" in said
+
+
+@pytest.mark.parametrize("name", ["bubble", "my_schedule"])
+def test_a_solution_that_is_typed_passes(learner, name):
+    learner.type(f"lesson.check({name})", f"{SOLUTIONS[name]}\n\nlesson.check({name})")
+    n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
+    assert f"{name}: right in {n_cases} cases" in learner.said(f"lesson.check({name})")
+
+
+def test_the_order_that_was_typed_is_carried_out_with_few_activations(learner):
+    assert learner.kernel(LIVE % "own") == [8] * 4  # so far that of the stub
+    learner.run("cluster = lesson.cluster(4)")  # the lesson's end has closed it
+    learner.run("own = pipelined(my_schedule)")
+    assert learner.lab.cell_errors() == []
+    assert learner.kernel(LIVE % "own") == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
+    assert shoot_all(learner, theme, "lesson_15", shots) >= 18
+    assert learner.lab.errors == []
