@@ -11,7 +11,7 @@ from time import monotonic
 
 ASKS = 3.0
 """Seconds after which a run that does not ask any more has left the queue."""
-RETURNS = 15.0
+RETURNS = 60.0
 """Seconds for which a worker that was lost, and has somebody to restart it, still counts as one that will be there."""
 
 
