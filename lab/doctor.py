@@ -260,7 +260,7 @@ def lessons() -> str:
 @check("memory")
 def memory() -> str:
     """What is free: of the machine's, or of what this container may use."""
-    from lab.parallel import memory as forewarning
+    from lab.parallel.cluster import memory as forewarning
 
     here = forewarning.room()
     if here is None:

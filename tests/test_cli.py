@@ -17,7 +17,7 @@ from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.errors import KernelError
 from lab.events import RankStarted, Recording, StepFinished
-from lab.parallel import memory
+from lab.parallel.cluster import memory
 from tests.support import free_port, without_root_powers
 from widgets.export.facts import facts_of
 from widgets.export.report import report_page
@@ -319,6 +319,18 @@ def test_ctrl_c_stops_all_ranks_and_what_they_recorded_is_written(tmp_path):
     assert left_behind_by(process) == []
     assert Recording.load(record)[-1].state == "stopped"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.html", "a.rec"]
+
+
+def test_ctrl_c_while_workers_start_is_quiet_and_leaves_nothing(tmp_path):
+    words = [sys.executable, "-m", "lab", "train", "--workers", "2", "--report", str(tmp_path / "a.html")]
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, start_new_session=True) as process:
+        assert process.stdout.readline() == "Starting 2 workers ...\n"
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "\nStopped.\n")
+    assert left_behind_by(process) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):

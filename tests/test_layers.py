@@ -26,7 +26,7 @@ ROOMS = LAYERS.split()
 ROOF = ("__init__", "__main__", "cli", "doctor", "opener")  # may import everything of lab; nothing imports them
 COMMAND_LINE = ("cli",)  # and this one even pictures: it writes reports
 NUMBA_SIDE = ("lab.kernels.backend",)  # what the others of that room import when a kernel is called
-DASK_SIDE = tuple(f"lab.parallel.dask_side.{name}" for name in ("scheduler", "worker", "client"))
+DASK_SIDE = tuple(f"lab.parallel.cluster.dask_side.{name}" for name in ("scheduler", "worker", "client"))
 """What the others of that room import when a cluster is used, and nobody imports before."""
 HEAVY = ("IPython", "anywidget", "dask", "distributed", "ipywidgets", "jupyterlab", "numba", "plotly")
 
@@ -111,6 +111,17 @@ def test_the_rooms_of_widgets_import_downwards(path):
     own = floor_of(".".join(path.with_suffix("").parts))
     ours = {module for module in imported_by(path) if module.startswith("widgets.")}
     assert sorted(module for module in ours if floor_of(module) > own) == []
+
+
+FLOORS_OF_PARALLEL = ("paper", "transport", "ranks", "news", "cluster", "training", "pipeline")
+"""From the ground up: values, sockets, what a rank holds, its events' way home, launches, training, pipelines."""
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parts[1] == "parallel" and len(p.parts) > 3], ids=str)
+def test_the_rooms_of_parallel_import_downwards(path):
+    own = FLOORS_OF_PARALLEL.index(path.parts[2])
+    ours = {module.split(".")[2] for module in imported_by(path) if module.startswith("lab.parallel.")}
+    assert sorted(room for room in ours if FLOORS_OF_PARALLEL.index(room) > own) == []
 
 
 def test_an_upward_import_is_an_offence():

@@ -9,8 +9,11 @@ import argparse
 import importlib.metadata
 import logging
 import math
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 
 from lab.cli import outputs
 from lab.cli.arguments import on_workers
@@ -106,13 +109,14 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
     if not on_workers(arguments):
         yield None
         return
-    if arguments.scheduler:
-        cluster = Cluster(client=arguments.scheduler)
-    else:
-        progress.say(f"Starting {arguments.workers} workers ...")
-        cluster = Cluster(arguments.workers)
-    with cluster:
-        _hush()
+    with ExitStack() as stack:
+        stack.enter_context(_hushed())
+        if arguments.scheduler:
+            cluster = stack.enter_context(Cluster(client=arguments.scheduler))
+        else:
+            progress.say(f"Starting {arguments.workers} workers ...")
+            with _uninterrupted():
+                cluster = stack.enter_context(Cluster(arguments.workers))
         if arguments.parallel == "data":
             yield DataParallel(cluster, arguments.workers)
         else:
@@ -121,11 +125,42 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
                            paced=paced)  # fmt: skip
 
 
-def _hush() -> None:
-    """Keep Dask's log of workers that come and go from this terminal: what matters is told as an error of the run."""
-    if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it
-        for handler in logging.getLogger("distributed").handlers:
-            handler.setLevel(logging.CRITICAL + 1)
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the block is over: workers half started would be left behind.
+
+    A terminal sends it to the whole group: processes that start in the block never see it, this one keeps it for later.
+    """
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    if hasattr(signal, "pthread_sigmask"):  # which children inherit; Windows has neither it nor the need
+        resource_tracker.ensure_running()  # started later, with the first worker, it would undo the next line
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Dask's log of workers that come and go stays away: what matters is told as an error of the run."""
+    with ExitStack() as stack:
+        if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it
+            name = "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED"  # which workers read when they start
+            before = os.environ.get(name)
+            os.environ[name] = "critical"
+            stack.callback(lambda: os.environ.pop(name) if before is None else os.environ.update({name: before}))
+            import distributed
+
+            dask = logging.getLogger(distributed.__name__)
+            stack.callback(dask.setLevel, dask.level)
+            dask.setLevel(logging.CRITICAL)
+        yield
 
 
 def _about(arguments: argparse.Namespace) -> dict[str, str]:

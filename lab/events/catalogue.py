@@ -277,7 +277,7 @@ class ClockAligned(Event):
     offset_ns: int
     """Rank's clock less the launcher's, subtracted from the times of its events; 0 where both read one clock."""
     error_ns: int
-    """The offset is right to within so much: half of the quickest round trip; 0 where both read one clock."""
+    """The offset is right to within so much: half of the quickest round trip, or less; 0 where both read one clock."""
     same_clock: bool
     """True where both are on one host, whose processes share one monotonic clock, and the round trips agree with it."""
 

@@ -1,18 +1,25 @@
 """Parallel: plans of collectives and schedules of pipelines as values, checked on paper, and ranks that run them."""
 
-from lab.parallel import collectives as _collectives  # noqa: F401 -- fills COLLECTIVES
-from lab.parallel.check_plan import PlanReport, check_plan
-from lab.parallel.check_schedule import ScheduleReport, Slot, check_schedule
-from lab.parallel.cluster import Cluster, launch
-from lab.parallel.data_parallel import DataParallel
-from lab.parallel.launching import Launch
-from lab.parallel.lockstep import Hop, simulate_arrays
-from lab.parallel.operations import OPERATIONS
-from lab.parallel.pacing import Paced
-from lab.parallel.pipeline import Pipeline
-from lab.parallel.plans import COLLECTIVES, Plan, Recv, Send, Step, block, collective, compile_plan, elements, plan_of
-from lab.parallel.runtime import Comm, run_local, run_ranks
-from lab.parallel.schedules import (
+from lab.parallel.cluster.cluster import Cluster, launch
+from lab.parallel.cluster.launching import Launch
+from lab.parallel.paper import collectives as _collectives  # noqa: F401 -- fills COLLECTIVES
+from lab.parallel.paper.check_plan import PlanReport, check_plan
+from lab.parallel.paper.check_schedule import ScheduleReport, Slot, check_schedule
+from lab.parallel.paper.lockstep import Hop, simulate_arrays
+from lab.parallel.paper.operations import OPERATIONS
+from lab.parallel.paper.plans import (
+    COLLECTIVES,
+    Plan,
+    Recv,
+    Send,
+    Step,
+    block,
+    collective,
+    compile_plan,
+    elements,
+    plan_of,
+)
+from lab.parallel.paper.schedules import (
     SCHEDULES,
     Action,
     Schedule,
@@ -22,7 +29,11 @@ from lab.parallel.schedules import (
     schedule,
     table_of,
 )
-from lab.parallel.stages import Stage, split
+from lab.parallel.pipeline.pacing import Paced
+from lab.parallel.pipeline.pipeline import Pipeline
+from lab.parallel.pipeline.stages import Stage, split
+from lab.parallel.ranks.runtime import Comm, run_local, run_ranks
+from lab.parallel.training.data_parallel import DataParallel
 
 __all__ = [
     "COLLECTIVES",

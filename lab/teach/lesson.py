@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lab.errors import ArgumentError
-from lab.parallel.cluster import Cluster
+from lab.parallel.cluster.cluster import Cluster
 from lab.teach.exercise import Feedback
 from lab.teach.exercises import EXERCISES
 from lab.teach.predict import Prediction

@@ -87,4 +87,4 @@ def fit(
     refuse_trained(optimizer.parameters if optimizer else model.parameters())
     optimizer = optimizer or Adam(model.parameters())
     training = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
-    return Run(on.job(training) if on else training, name=name, paused=paused)
+    return Run(training if on is None else on.job(training), name=name, paused=paused)

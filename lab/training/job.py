@@ -61,7 +61,10 @@ class Job(Protocol):
         """Get ready for the first step; called once."""
 
     def advance(self) -> RunError | None:
-        """Carry out one step. An error returned, not raised, pauses the run: the step was not done."""
+        """Carry out one step. An error returned, not raised, pauses the run: the step was not done.
+
+        A job that runs ahead may have done more steps since, or none yet.
+        """
 
     def run_ahead(self) -> None:
         """From here on steps may be done before `advance` asks for them, until `hold`."""

@@ -1,7 +1,7 @@
 """What a step of training asks of others who train copies of the same model: nothing, where there is one.
 
 `Training.advance` is the one implementation of a step. Between gradient and update it meets the other replicas through
-this protocol; `lab.parallel.data_parallel` fills it in for ranks.
+this protocol; `lab.parallel.training.data_parallel` fills it in for ranks.
 """
 
 from __future__ import annotations

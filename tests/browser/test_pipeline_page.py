@@ -137,7 +137,7 @@ def test_a_lost_rank_is_told_on_its_card(browser: Browser, tmp_path: Path):
 PACED = """
 import lab
 from tests.widgets.golden_pipeline import ran
-from lab.parallel.pacing import Paced
+from lab.parallel.pipeline.pacing import Paced
 from widgets import PipelineView, Player
 rec = ran("gpipe", 2, 2, paced=Paced(forward_ms=5, backward_ms=10))
 player = Player(PipelineView(rec))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.parallel.cluster import Cluster
+from lab.parallel.cluster.cluster import Cluster
 
 
 @pytest.fixture(scope="session")

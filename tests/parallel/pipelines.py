@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from lab.events import ActionFinished
 from lab.parallel import Action, run_ranks
-from lab.parallel.check_schedule import needs
-from lab.parallel.cluster_job import packed
-from lab.parallel.pipeline import train
-from lab.parallel.steering import Order
+from lab.parallel.paper.check_schedule import needs
+from lab.parallel.pipeline.pipeline import train
+from lab.parallel.training.cluster_job import packed
+from lab.parallel.training.steering import Order
 
 
 def unattended(comm, *args):

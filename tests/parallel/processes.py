@@ -17,7 +17,7 @@ class Program:
     def __init__(self, *command, **environment):
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"} | environment,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
 
     def until(self, pattern):
@@ -38,23 +38,22 @@ class Program:
     def __exit__(self, *_):
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 
 
 @contextmanager
-def scheduler():
+def scheduler(host="127.0.0.1", **environment):
     """The address of a scheduler in a process of its own."""
-    command = (sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-    with Program(*command) as program:
+    command = (sys.executable, "-m", "dask", "scheduler", "--host", host, "--port", "0", "--no-dashboard")
+    with Program(*command, **environment) as program:
         yield program.until(r"Scheduler at:\s+(tcp://\S+)")[1]
 
 
 @contextmanager
-def worker(address, *options):
+def worker(address, *options, host="127.0.0.1", **environment):
     """A worker with its nanny, registered."""
-    command = (sys.executable, "-m", "dask", "worker", address, "--host", "127.0.0.1", "--nthreads", "1")
-    with Program(*command, "--no-dashboard", *options) as program:
+    command = (sys.executable, "-m", "dask", "worker", address, "--host", host, "--nthreads", "1", "--no-dashboard")
+    with Program(*command, *options, **environment) as program:
         program.until(r"Registered to:")
         yield program

@@ -5,6 +5,7 @@ import ctypes
 import inspect
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -196,7 +197,11 @@ class CannotBeRead:
         return _unreadable, ()
 
 
-def reduces_often(comm, n_times):
+def reduces_beside(comm, n_times, mine, other):
+    """Many times, and from when another launch has begun."""
+    Path(mine).touch()
+    while not Path(other).exists():
+        pass
     for _ in range(n_times):
         comm.all_reduce_(np.ones(1000) * comm.rank)
 
@@ -273,3 +278,25 @@ def open_files(_):
             n_open += not link.startswith(("socket:", "/proc"))
             memfds += "memfd" in link
     return n_open, memfds, threading.active_count()
+
+
+def spawns(comm):
+    """How many sockets a fresh Python that a rank starts has inherited."""
+    comm.barrier()
+    count = """
+import os
+links = [os.readlink(f"/proc/self/fd/{n}") for n in range(3, 100) if os.path.islink(f"/proc/self/fd/{n}")]
+print(sum("socket" in link for link in links))
+"""
+    told = subprocess.run([sys.executable, "-c", count], capture_output=True, text=True, check=True).stdout
+    comm.barrier()
+    return int(told)
+
+
+def reduces_for(comm, n_loops, seed):
+    """The bits after many sums of random numbers."""
+    array = np.random.default_rng(seed + comm.rank).normal(size=1003)
+    for _ in range(n_loops):
+        comm.all_reduce_(array)
+        array /= comm.world_size
+    return array

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lab.errors import MeshError, PlanError
 from lab.parallel import COLLECTIVES, OPERATIONS, block, check_plan, elements, simulate_arrays
-from lab.parallel.operations import promised
+from lab.parallel.paper.operations import promised
 
 KEYS = [pytest.param(*key, id="-".join(key)) for key in COLLECTIVES]
 WORLDS = [*range(1, 10), 13, 16, 31, 64]

@@ -19,8 +19,8 @@ from lab.events import (
     WorkerSeen,
     bus,
 )
-from lab.parallel.clocks import UNKNOWN_NS, Alignment, Reading, RoundTrip, align
-from lab.parallel.cluster import Cluster
+from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.news.clocks import UNKNOWN_NS, Alignment, Reading, RoundTrip, align
 from tests.parallel import processes
 
 HOUR_NS = 3600 * 10**9

@@ -26,9 +26,17 @@ from lab.events import (
 from lab.nn import Linear
 from lab.optim import SGD
 from lab.parallel import DataParallel
+from lab.training import stop_all
 from tests.parallel.trainings import OPTIMIZERS, SOON, kill, network, parameters, some_digits
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def no_run_outlives_its_test():
+    yield
+    stop_all(SOON)
+
 
 ENDLESS = 100_000
 SLACK = 8.0  # seconds, for a machine that does other things
@@ -170,6 +178,49 @@ def test_a_run_may_be_stopped_before_it_began_and_the_workers_are_free(cluster):
     assert lab.fit(network(), some_digits(100), epochs=1, on=DataParallel(cluster, 4)).wait(SOON).n_steps == 2
 
 
+def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
+    holds, _ = begun(DataParallel(cluster, 4))
+    for is_paused in (True, False):
+        module = network()
+        before = parameters(module)
+        run = lab.fit(module, some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2), paused=is_paused)
+        while not run._job._launch or not run._job._launched.waits_for:
+            passes(run, 0.02)
+        assert run._job._launched.waits_for == "2 ranks wanted, 0 of 4 workers free"
+        run.pause()
+        paused(run)
+        run.stop()
+        assert run.wait(SOON).n_steps == 0
+        np.testing.assert_array_equal(parameters(module), before)
+    holds.step()
+    assert paused(holds).progress[0] == 1
+    holds.stop()
+    holds.wait(SOON)
+
+
+class Loops(Linear):
+    """Never ends with the second batch, which is smaller."""
+
+    def forward(self, x):
+        while len(x) == 20:
+            pass
+        return super().forward(x)
+
+
+def test_a_step_that_never_ends_is_stopped_by_force_and_its_worker_lives(cluster):
+    module = Loops(64, 10, rng=0)
+    run, _ = begun(DataParallel(cluster, 1, timeout=1.0), n=84, batch_size=64, module=module)
+    run.step()
+    assert paused(run).progress[0] == 1
+    run.resume()
+    passes(run, 0.5)
+    run.stop()
+    with pytest.raises(RunError, match="the launch was stopped"):
+        run.wait(SOON)
+    assert run.state == "failed"
+    assert lab.fit(network(), some_digits(64), epochs=1, on=DataParallel(cluster, 4)).wait(SOON).n_steps == 1
+
+
 def test_an_interrupt_of_wait_stops_all_ranks_after_a_complete_step(cluster):
     run, module = begun(DataParallel(cluster, 4))
     run.resume()
@@ -207,6 +258,10 @@ def test_whoever_sees_that_a_run_is_paused_finds_all_of_its_steps_in_the_recordi
     assert {event.rank for event in told if type(event) in {StepFinished, Evaluated, ParameterMeasured}} == {0}
     for kind, n in ((ReplicaAdvanced, 4), (CollectiveStarted, 1), (ChunkMoved, 4), (CollectiveFinished, 1)):
         assert [sum(type(event) is kind and event.rank == rank for event in told) for rank in range(3)] == [3 * n] * 3
+    updated = [event for event in told if type(event) is ReplicaAdvanced and event.phase == "updated"]
+    sums = [{event.checksum for event in updated if event.step == step} for step in (1, 2, 3)]
+    assert [len(each) for each in sums] == [1, 1, 1]  # all three replicas hold the same bits
+    assert len(set.union(*sums)) == 3
     assert run.recording.dropped == 0
     story = [getattr(e, "state", e.step) for e in told if type(e) in {StepFinished, RunStateChanged}]
     assert story == ["paused", "running", 1, 2, "paused", "running", 3, "paused"]
@@ -241,6 +296,7 @@ def test_a_killed_rank_fails_the_run_by_name_and_the_model_is_as_when_last_held(
     error, elapsed = failing(run)
     assert error.rank == rank
     assert f"rank {rank} was lost: its worker tcp://" in str(error)
+    print(f"the run had failed {elapsed:.2f} s after the kill")
     assert elapsed < 2 + SLACK
     np.testing.assert_array_equal(parameters(module), held)
     run.rewind()

@@ -17,8 +17,8 @@ from tests.parallel import programs
 
 pytestmark = pytest.mark.slow
 
-SLACK = 8.0
-"""Seconds that a machine may be busy with other things."""
+SLACK = 30.0
+"""Seconds that a machine may be busy with other things: more is no slow machine, but somebody who waits."""
 
 
 def pids(cluster):

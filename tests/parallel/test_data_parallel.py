@@ -8,7 +8,8 @@ from lab.errors import ArgumentError, MeshError, PlanError, RunError, Unsupporte
 from lab.nn import Linear, Module
 from lab.optim import SGD
 from lab.parallel import DataParallel, run_ranks
-from lab.parallel.cluster_job import packed
+from lab.parallel.training.cluster_job import packed
+from lab.training import stop_all
 from lab.training.trainer import Training
 from tests.parallel.trainings import (
     OPTIMIZERS,
@@ -21,6 +22,13 @@ from tests.parallel.trainings import (
 )
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def no_run_outlives_its_test():
+    yield
+    stop_all(SOON)
+
 
 WORLDS = [pytest.param(world_size, algorithm, id=f"{algorithm}-{world_size}")
           for algorithm in ("ring", "naive") for world_size in (1, 2, 4)]  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.parallel.cluster import Cluster
+from lab.parallel.cluster.cluster import Cluster
 from tests.parallel import programs
 from tests.parallel.processes import Program
 
@@ -47,7 +47,7 @@ def test_a_scheduler_and_workers_that_were_started_by_hand_serve_as_well(proxy):
 
 def test_a_script_without_a_guard_is_told_so_and_starts_nothing(tmp_path):
     text = """
-        from lab.parallel.cluster import Cluster
+        from lab.parallel.cluster.cluster import Cluster
 
         cluster = Cluster(2)
         """
@@ -62,7 +62,7 @@ LAUNCHES = """
     import sys
     import threading
     from pathlib import Path
-    from lab.parallel.cluster import Cluster
+    from lab.parallel.cluster.cluster import Cluster
     from tests.parallel import programs
 
     if __name__ == "__main__":
@@ -115,7 +115,7 @@ def test_when_the_notebook_is_killed_nothing_stays(tmp_path):
 
 def test_when_only_the_client_goes_ranks_end_and_the_workers_serve_others(tmp_path, cluster):
     text = f"""
-        from lab.parallel.cluster import Cluster
+        from lab.parallel.cluster.cluster import Cluster
         from tests.parallel import programs
 
         with Cluster(client={cluster.client.scheduler.address!r}) as there:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lab.errors import LostRankError, MeshError, RankError, RunError
+from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen, record
 from tests.parallel import programs
 
 pytestmark = pytest.mark.slow
@@ -17,6 +18,21 @@ pytestmark = pytest.mark.slow
 def the_next_launch_works(cluster):
     yield
     assert sorted(rank for rank, _ in cluster.launch(programs.where, world_size=4)) == [0, 1, 2, 3]
+
+
+@pytest.fixture
+def rec():
+    """What was told at home: the witness that a fault really happened, and how each rank ended."""
+    with record(kinds=[RankStarted, RankLost, RankFinished, WorkerSeen]) as recording:
+        yield recording
+
+
+def lost(rec):
+    return [event.lost_rank for event in rec if isinstance(event, RankLost)]
+
+
+def states(rec):
+    return {event.rank: event.state for event in rec if isinstance(event, RankFinished)}
 
 
 def pids(cluster):
@@ -73,11 +89,12 @@ def test_a_rank_that_exits_costs_one_worker(cluster, rank):
     [(0, 1), (1, 4), (3, 6), (2, 50), (1, "leave")],
     ids=["first step", "between reduce-scatter and all-gather", "last step", "later", "after the last step"],
 )
-def test_a_killed_rank_is_named_and_survivors_live(cluster, rank, phase):
+def test_a_killed_rank_is_named_and_survivors_live(cluster, rank, phase, rec):
     before = pids(cluster)
     with pytest.raises(LostRankError, match=f"rank {rank} was lost: its worker tcp://") as caught:
         cluster.launch(programs.killed_at, rank, phase, 10)
     assert caught.value.rank == rank
+    assert lost(rec) == [rank]
     assert len(before & pids(cluster)) == 3
 
 
@@ -96,7 +113,7 @@ def test_the_only_rank_of_a_world_of_one_can_be_lost(cluster):
         cluster.launch(lambda comm: os.kill(os.getpid(), signal.SIGKILL), world_size=1)
 
 
-def test_a_worker_that_no_rank_runs_on_may_die(cluster):
+def test_a_worker_that_no_rank_runs_on_may_die(cluster, rec):
     mine = cluster.start(programs.where, world_size=3)
     mine.result()
     idle = next(w for w in cluster.client.scheduler_info(n_workers=-1)["workers"] if w not in mine.workers)
@@ -106,17 +123,23 @@ def test_a_worker_that_no_rank_runs_on_may_die(cluster):
         comm.barrier()
         if comm.rank == 0:
             os.kill(pid, signal.SIGKILL)
+            threading.Event().wait(1.0)  # until the scheduler has noticed
         for _ in range(50):
             comm.barrier()
         return comm.rank
 
     assert cluster.launch(program, world_size=3) == [0, 1, 2]
+    assert lost(rec) == []
+    seen = [event for event in rec if isinstance(event, WorkerSeen) and event.worker == idle]
+    assert seen[-1].state == "gone"
 
 
-def test_a_stopped_rank_runs_into_the_time_out_and_is_named(cluster):
+def test_a_stopped_rank_runs_into_the_time_out_and_is_named(cluster, rec):
     with pytest.raises(LostRankError, match=r"ranks \[1\] do not answer: rank \d waited too long in") as caught:
         cluster.launch(programs.stops, 1, timeout=1.0)
     assert caught.value.rank == 1
+    assert lost(rec) == [1]
+    assert states(rec) == {0: "stopped", 2: "stopped", 3: "stopped"}
 
 
 def test_a_rank_that_awakes_when_the_others_have_gone_ends_itself(cluster):
@@ -131,8 +154,12 @@ def test_a_rank_that_awakes_when_the_others_have_gone_ends_itself(cluster):
 
 def test_a_rank_in_an_endless_loop_is_interrupted_and_its_worker_lives(cluster):
     before = pids(cluster)
-    with pytest.raises(RunError, match=r"the launch took longer than 0\.5 s"):
+    with (
+        record(kinds=[RankFinished]) as rec,
+        pytest.raises(RunError, match=r"the launch took longer than 0\.5 s"),
+    ):
         cluster.launch(programs.loops_for_ever, 1, time_limit=0.5)
+    assert states(rec) == dict.fromkeys(range(4), "stopped")
     assert pids(cluster) == before
 
 
@@ -200,7 +227,7 @@ def test_a_rank_may_fork(cluster):
 
 
 def test_other_versions_on_a_worker_are_refused_with_a_table(cluster, monkeypatch):
-    from lab.parallel import launching
+    from lab.parallel.cluster import launching
 
     monkeypatch.setattr(launching, "versions", lambda: {"numpy": "0.1"})
     with pytest.raises(MeshError, match=r"other versions than this process\ngiven: numpy 0.1 here, \d.* on tcp://"):

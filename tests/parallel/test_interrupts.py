@@ -17,8 +17,8 @@ from tests.parallel.trainings import network, some_digits
 
 pytestmark = pytest.mark.slow
 
-SLACK = 8.0
-"""Seconds that a machine may be busy with other things."""
+SLACK = 30.0
+"""Seconds that a machine may be busy with other things: more is no slow machine, but somebody who waits."""
 
 
 @pytest.fixture(autouse=True)

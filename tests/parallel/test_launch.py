@@ -5,9 +5,9 @@ import pytest
 
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
-from lab.events import ORIGIN, Origin
-from lab.parallel.cluster import Cluster, launch
-from lab.parallel.runtime import run_local
+from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
+from lab.parallel.cluster.cluster import Cluster, launch
+from lab.parallel.ranks.runtime import run_local
 from tests.parallel import programs
 
 pytestmark = pytest.mark.slow  # the cluster alone takes seconds
@@ -138,3 +138,43 @@ def test_wrong_arguments_of_a_call_are_told_on_the_rank(cluster):
     assert isinstance(caught.value.__cause__, DTypeError)
     with pytest.raises(Exception, match="has no such peer"):
         cluster.launch(lambda comm: comm.send(np.ones(1), comm.rank))
+
+
+def test_two_learners_on_one_cluster_do_not_meet_and_stopping_one_changes_no_bit_of_the_other(cluster, tmp_path):
+    from distributed import Client
+
+    address = cluster.client.scheduler.address
+    alone = cluster.launch(programs.reduces_for, 300, 7, world_size=2)
+    with Client(address) as one, Client(address) as two, record(kinds=[RankStarted, RankFinished]) as rec:
+        first, second = Cluster(client=one), Cluster(client=two)
+        hers = second.start(programs.waits_for_ever, str(tmp_path / "at"), world_size=2, timeout=1000)
+        while len(list(tmp_path.glob("at-*"))) < 2:
+            assert not hers.wait(0.01)
+        his = first.start(programs.reduces_for, 300, 7, world_size=2)
+        with pytest.raises(MeshError, match=r"3 ranks wanted, [0-2] of 4 workers free"):
+            second.launch(programs.where, world_size=3, wait=0)
+        with pytest.raises(MeshError, match="5 ranks wanted, 4 workers"):
+            first.launch(programs.where, world_size=5)
+        hers.stop()
+        together = his.result()
+        with pytest.raises(RunError, match="the launch was stopped"):
+            hers.result()
+    for a, b in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert hers.run != his.run
+    assert not set(hers.workers) & set(his.workers)
+    generations = {event.generation for event in rec if isinstance(event, RankStarted)}
+    assert len(generations) == 2
+    assert sorted(event.state for event in rec if isinstance(event, RankFinished)) == ["finished"] * 2 + ["stopped"] * 2
+
+
+def test_a_client_that_goes_in_the_middle_takes_its_own_run_with_it_and_no_other(cluster, tmp_path):
+    from distributed import Client
+
+    his = cluster.start(programs.reduces_for, 300, 7, world_size=2)
+    with Client(cluster.client.scheduler.address) as other:
+        hers = Cluster(client=other).start(programs.waits_for_ever, str(tmp_path / "at"), world_size=2, timeout=1000)
+        while len(list(tmp_path.glob("at-*"))) < 2:
+            assert not hers.wait(0.01)
+    assert hers.wait(30)
+    assert len(his.result()) == 2

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.parallel.lease import ASKS, RETURNS, Leases
-from lab.parallel.versions import differences, versions
+from lab.parallel.cluster.lease import ASKS, RETURNS, Leases
+from lab.parallel.cluster.versions import differences, versions
 
 
 class Clock:

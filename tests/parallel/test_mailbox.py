@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lab.errors import ArgumentError, RankError, RunError
-from lab.parallel.mailbox import Mailbox
-from lab.parallel.runtime import run_ranks
-from lab.parallel.seats import REMEMBERED, Seats
+from lab.parallel.cluster.seats import REMEMBERED, Seats
+from lab.parallel.ranks.mailbox import Mailbox
+from lab.parallel.ranks.runtime import run_ranks
 from tests.parallel import programs
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lab.errors import ScheduleError
 from lab.parallel import SCHEDULES, Action, Slot, check_schedule
-from lab.parallel.measured import measured, on_paper
+from lab.parallel.paper.measured import measured, on_paper
 
 
 @pytest.mark.parametrize("order", sorted(SCHEDULES))

@@ -1,11 +1,14 @@
 """What is free is read from folders that look like a system's; what is needed is compared with it before a start."""
 
 import logging
+import multiprocessing
 
 import pytest
 
 from lab.errors import MeshError
-from lab.parallel.memory import BUSY_MB, IDLE_MB, MB, SMALLEST_LIMIT_MB, Room, forewarn, room
+from lab.parallel import Cluster
+from lab.parallel.cluster import memory
+from lab.parallel.cluster.memory import BUSY_MB, IDLE_MB, MB, SMALLEST_LIMIT_MB, Room, forewarn, room
 
 GIB = 1 << 30
 
@@ -92,3 +95,19 @@ def test_workers_that_do_not_fit_at_all_are_refused_with_what_would(free, hint):
         forewarn(4, Room(free * MB, 1000 * MB))
     assert f"4 x {IDLE_MB} = {4 * IDLE_MB} MB while they wait" in caught.value.given
     assert caught.value.hint.startswith(hint)
+
+
+def test_a_cluster_for_which_there_is_no_memory_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(memory, "room", lambda: Room(100 * MB, 512 * MB, memory.CONTAINER))
+    before = multiprocessing.active_children()
+    with pytest.raises(MeshError, match="there is too little memory for 4 workers"):
+        Cluster(4)
+    assert multiprocessing.active_children() == before
+
+
+def test_each_worker_of_a_cluster_may_take_its_part_of_what_is_free(cluster):
+    info = cluster.client.scheduler_info(n_workers=-1)
+    limits = {worker["memory_limit"] for worker in info["workers"].values()}
+    assert len(limits) == 1
+    here = room()
+    assert SMALLEST_LIMIT_MB * MB <= limits.pop() <= here.total // 4

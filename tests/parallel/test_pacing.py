@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.errors import ArgumentError, MeshError
-from lab.parallel import pacing, run_ranks
-from lab.parallel.pacing import Device, Paced, PacedDevice, device_for
+from lab.parallel import run_ranks
+from lab.parallel.pipeline import pacing
+from lab.parallel.pipeline.pacing import Device, Paced, PacedDevice, device_for
 
 MS = 1_000_000
 

@@ -13,10 +13,10 @@ from lab.events import ActionFinished, ActionStarted, ActivationMoved, Evaluated
 from lab.nn import Linear, Module, ReLU, Sequential, Tanh, cross_entropy, mlp
 from lab.optim import Adam
 from lab.parallel import SCHEDULES, Action, Pipeline, check_schedule, parse_table, run_ranks
-from lab.parallel.joining import Joining
-from lab.parallel.pacing import Paced, device_for
-from lab.parallel.pipeline_rank import PipelineRank
-from lab.parallel.stages import micro_batches, split
+from lab.parallel.pipeline.joining import Joining
+from lab.parallel.pipeline.pacing import Paced, device_for
+from lab.parallel.pipeline.pipeline_rank import PipelineRank
+from lab.parallel.pipeline.stages import micro_batches, split
 from lab.training.evaluate import loss_of
 from lab.training.trainer import Training
 from tests.parallel.pipelines import assert_spans_follow, spans, train_in_threads

@@ -25,9 +25,9 @@ from lab.events import ActionFinished, ActivationMoved, Evaluated, ParameterMeas
 from lab.nn import Linear, Module, Sequential, Tanh, cross_entropy, mlp
 from lab.optim import SGD, Adam
 from lab.parallel import SCHEDULES, check_schedule, parse_table
-from lab.parallel.pacing import Paced
-from lab.parallel.pipeline import Pipeline
-from lab.parallel.stages import micro_batches
+from lab.parallel.pipeline.pacing import Paced
+from lab.parallel.pipeline.pipeline import Pipeline
+from lab.parallel.pipeline.stages import micro_batches
 from lab.training.blas import one_blas_thread
 from lab.training.evaluate import loss_of
 from tests.parallel import programs

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lab.errors import PlanError
 from lab.parallel import COLLECTIVES, Recv, Send, block, compile_plan, elements, plan_of
-from lab.parallel.plans import MAX_STEPS, steps_of
+from lab.parallel.paper.plans import MAX_STEPS, steps_of
 
 RING = COLLECTIVES["all_reduce", "ring"]
 

@@ -14,6 +14,7 @@ from time import perf_counter_ns
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import lab
 from lab.errors import LostRankError, RankError
@@ -39,8 +40,9 @@ from lab.events import (
     listen,
     record,
 )
-from lab.parallel.dask_side.names import NAME
-from lab.parallel.runtime import run_ranks
+from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.cluster.dask_side.names import NAME
+from lab.parallel.ranks.runtime import run_ranks
 from tests.parallel import programs
 from tests.parallel.processes import Program
 
@@ -156,6 +158,21 @@ def test_ranks_that_are_threads_are_recorded_with_their_rank_and_the_run_of_who_
     finally:
         ORIGIN.reset(token)
     assert Counter((e.rank, e.run) for e in rec) == {(rank, "training 9"): 1 + 4 + 1 for rank in range(3)}
+    assert_causal(rec)
+
+
+def test_workers_that_are_threads_of_this_process_are_heard_once():
+    with Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        with lab.record() as rec:
+            running = Cluster(client=client).start(programs.reduces, (10,), "f8", "ring")
+            running.result()
+        assert running.catch_up(60.0)
+    counts = Counter((type(e).__name__, e.rank) for e in rec if type(e) is not WorkerSeen)
+    assert counts == {
+        **{(name, rank): 1 for rank in range(2) for name in ("ClockAligned", "RankStarted", "RankFinished")},
+        **{(name, rank): 1 for rank in range(2) for name in ("CollectiveStarted", "CollectiveFinished")},
+        **{("ChunkMoved", rank): 2 for rank in range(2)},
+    }
     assert_causal(rec)
 
 
@@ -379,14 +396,12 @@ RECORDS = """
     import json, sys
     import lab
     from lab.events import RankStarted
-    from lab.parallel.cluster import Cluster
+    from lab.parallel.cluster.cluster import Cluster
     from tests.parallel import programs
 
     with Cluster(client=sys.argv[1]) as there:
-        print("ready", flush=True)
-        sys.stdin.readline()
         with lab.record() as rec:
-            running = there.start(programs.reduces_often, 40, world_size=2)
+            running = there.start(programs.reduces_beside, 40, sys.argv[2], sys.argv[3], world_size=2)
             running.result()
         seen = [(type(e).__name__, e.rank, e.worker if isinstance(e, RankStarted) else "") for e in rec]
         print("seen", json.dumps([running.workers, seen]), flush=True)
@@ -394,14 +409,11 @@ RECORDS = """
 
 
 def test_launches_of_two_clients_at_once_do_not_mix(cluster, tmp_path):
-    path = tmp_path / "other.py"
+    path, at = tmp_path / "other.py", [str(tmp_path / "theirs"), str(tmp_path / "ours")]
     path.write_text(textwrap.dedent(RECORDS))
-    with Program(sys.executable, str(path), cluster.client.scheduler.address) as other:
-        other.until("ready")
+    with Program(sys.executable, str(path), cluster.client.scheduler.address, *at) as other:
         with lab.record() as rec:
-            mine = cluster.start(programs.reduces_often, 40, world_size=2)
-            other.process.stdin.write("go\n")
-            other.process.stdin.flush()
+            mine = cluster.start(programs.reduces_beside, 40, *reversed(at), world_size=2)
             mine.result()
         theirs, seen = json.loads(other.until(r"seen (.*)")[1])
     assert set(theirs) & set(mine.workers) == set()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lab.errors import ScheduleError
 from lab.parallel import SCHEDULES, Action, check_schedule, format_table, parse_table, table_of
-from lab.parallel.check_schedule import needs
+from lab.parallel.paper.check_schedule import needs
 
 SIZES = (st.integers(1, 8), st.integers(1, 12))
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from lab.parallel.seats import REMEMBERED, Interrupted, Seat, Seats
+from lab.parallel.cluster.seats import REMEMBERED, Interrupted, Seat, Seats
 
 
 def test_a_run_that_is_over_gives_no_seat_and_so_does_a_second_rank():

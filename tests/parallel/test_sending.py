@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from lab.errors import MeshError, RankError
-from lab.parallel.sending import dumps, line_of, name_of, place_of
+from lab.parallel.transport.sending import dumps, line_of, name_of, place_of
 
 FILE = "/tmp/ipykernel_71/332220231.py"
 SOURCE = """\

@@ -10,8 +10,8 @@ import pytest
 from lab.errors import ArgumentError, LostRankError, MeshError, RankError
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
 from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
-from lab.parallel import execute as executing
-from lab.parallel.runtime import Comm, run_local, run_ranks
+from lab.parallel.ranks import execute as executing
+from lab.parallel.ranks.runtime import Comm, run_local, run_ranks
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import COLLECTIVE, HEADER, MAX_BYTES, POINT, Call, Header, pack, unpack
@@ -223,6 +223,66 @@ def test_a_header_comes_through_byte_by_byte(wire):
     thread.start()
     assert Comm(0, 2, links).recv(np.zeros(2), 1).tolist() == [0.0, 1.0]
     thread.join()
+
+
+def sums_of_a_peer(n_calls, dtype, size):
+    """What rank 1 sends for so many naive sums of ones: the bytes of all calls at once."""
+    message = b""
+    for number in range(n_calls):
+        call = Call(number, f"all_reduce naive {np.dtype(dtype)}[{size}]", "there.py:1")
+        message += pack(COLLECTIVE, 7, call, np.dtype(dtype).itemsize * size) + np.ones(size, dtype).tobytes()
+    return message
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("f8", 5), ("i1", 3), ("f4", 0), ("f8", 3000), ("c16", 20_000)])
+@pytest.mark.parametrize("n_bytes", [1, 100, 5000, 1 << 30])
+def test_sums_are_right_however_the_bytes_come(wire, dtype, size, n_bytes):
+    links, theirs, _ = wire
+    comm, message = Comm(0, 2, links), sums_of_a_peer(3, dtype, size)
+    n_bytes = max(n_bytes, len(message) // 2000)  # a drip, and not for ever
+
+    def drip():
+        for start in range(0, len(message), n_bytes):
+            theirs.sendall(message[start : start + n_bytes])
+
+    def drain():
+        while left[0] > 0:
+            left[0] -= len(theirs.recv(1 << 16))
+
+    left = [len(message)]
+    threads = [threading.Thread(target=drip), threading.Thread(target=drain)]
+    for thread in threads:
+        thread.start()
+    for _ in range(3):
+        assert (comm.all_reduce_(np.full(size, 2, dtype), "naive") == 3).all()
+    for thread in threads:
+        thread.join()
+
+
+def test_a_message_before_a_sum_waits_for_its_recv(wire):
+    links, theirs, _ = wire
+    word = pack(POINT, 7, Call(4, "message with tag 4, float64[2]", "there"), 16) + np.arange(2.0).tobytes()
+    theirs.sendall(word + sums_of_a_peer(1, "f8", 5) + word)
+    comm = Comm(0, 2, links)
+    assert (comm.all_reduce_(np.full(5, 2.0), "naive") == 3).all()
+    for _ in range(2):
+        assert comm.recv(np.zeros(2), 1, tag=4).tolist() == [0.0, 1.0]
+
+
+def test_an_alarm_is_heard_between_looks_and_in_a_sleep(wire):
+    links, _, alarm = wire
+    links._spins = 10**9  # never sleeps
+    threading.Timer(0.01, alarm.ring, ("stopped", "Stop was pressed")).start()
+    with pytest.raises(MeshError, match="Stop was pressed"):
+        Comm(0, 2, links).all_reduce_(np.ones(3), "naive")
+
+
+def test_ranks_look_before_they_sleep_only_where_each_can_have_a_core(monkeypatch):
+    from lab.parallel.transport import sockets
+
+    for n_cores, spins in [(1, 0), (2, sockets.SPINS), (8, sockets.SPINS)]:
+        monkeypatch.setattr(sockets, "n_cores", lambda n=n_cores: n)
+        assert run_ranks(lambda comm: comm.links._spins, world_size=2) == [spins] * 2
 
 
 def test_headers_survive_packing():

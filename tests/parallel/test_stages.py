@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lab.autograd import wrap
 from lab.errors import ArgumentError, ScheduleError
 from lab.nn import Linear, Module, ReLU, Sequential, Tanh, mlp
-from lab.parallel.stages import cuts, micro_batches, split
+from lab.parallel.pipeline.stages import cuts, micro_batches, split
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8), st.data())

@@ -7,8 +7,8 @@ import pytest
 
 from lab.errors import RunError
 from lab.parallel import run_ranks
-from lab.parallel.mailbox import Mailbox
-from lab.parallel.steering import At, Held, Order, Steering
+from lab.parallel.ranks.mailbox import Mailbox
+from lab.parallel.training.steering import At, Held, Order, Steering
 from lab.training import Countdown
 
 SOON = 30.0

@@ -21,7 +21,7 @@ KINDS = [
 
 def hold_the_door(folder):
     """On a worker: ranks tell where their doors are, rank 0 comes when it is told, and its proof is overheard."""
-    from lab.parallel import rank
+    from lab.parallel.cluster import rank
     from lab.parallel.transport import door
 
     class Slow(door.Doorkeeper):
@@ -42,7 +42,7 @@ def hold_the_door(folder):
 
 
 def let_go_of_the_door():
-    from lab.parallel import rank
+    from lab.parallel.cluster import rank
     from lab.parallel.transport import door
 
     rank.Doorkeeper = door.Doorkeeper

@@ -15,10 +15,10 @@ from lab.events import ReplicaAdvanced, record
 from lab.nn import mlp
 from lab.optim import SGD, Adam
 from lab.parallel import COLLECTIVES, simulate_arrays
-from lab.parallel.data_parallel import train_replica
-from lab.parallel.mailbox import Mailbox
-from lab.parallel.shards import shard_of
-from lab.parallel.steering import Order
+from lab.parallel.ranks.mailbox import Mailbox
+from lab.parallel.training.data_parallel import train_replica
+from lab.parallel.training.shards import shard_of
+from lab.parallel.training.steering import Order
 
 SOON = 100.0
 OPTIMIZERS = {

@@ -23,11 +23,11 @@ from lab.events import (
 from lab.events.event import Origin, values_of
 from lab.nn import Tanh, cross_entropy, mlp
 from lab.parallel import Comm, run_ranks
-from lab.parallel.check_schedule import Slot, check_schedule, needs
-from lab.parallel.pacing import Paced, device_for
-from lab.parallel.pipeline_rank import PipelineRank
-from lab.parallel.schedules import Action, table_of
-from lab.parallel.stages import split
+from lab.parallel.paper.check_schedule import Slot, check_schedule, needs
+from lab.parallel.paper.schedules import Action, table_of
+from lab.parallel.pipeline.pacing import Paced, device_for
+from lab.parallel.pipeline.pipeline_rank import PipelineRank
+from lab.parallel.pipeline.stages import split
 
 MS = 1_000_000
 Told = tuple[int, int, Event]

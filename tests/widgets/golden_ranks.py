@@ -11,8 +11,8 @@ import lab
 from lab.events import Bus, ChunkMoved, CollectiveFinished, CollectiveStarted, Event, Recording
 from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel import Hop, elements, plan_of
-from lab.parallel.lockstep import lockstep
-from lab.parallel.plans import steps_of
+from lab.parallel.paper.lockstep import lockstep
+from lab.parallel.paper.plans import steps_of
 
 Told = tuple[int, Event]
 """An event and the rank that tells it."""
@@ -79,7 +79,7 @@ def trained(world_size: int) -> Recording:
     """A real data-parallel training on ranks that are threads: a small network on digits, 5 steps, the last of 2."""
     from lab.events import record
     from lab.parallel import run_ranks
-    from lab.parallel.cluster_job import packed
+    from lab.parallel.training.cluster_job import packed
     from lab.training.trainer import Training
     from tests.parallel.trainings import OPTIMIZERS, network, some_digits, tells_all
 

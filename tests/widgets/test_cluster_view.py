@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lab
-from lab.events import RankLost, RankStarted, WorkerSeen
+from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen
 from tests.widgets.golden import recorded, training
 from tests.widgets.golden_cluster import MIB, address, beginning, launch_of, lost, seen
 from tests.widgets.golden_pipeline import recorded_by_ranks
@@ -95,6 +95,26 @@ def test_the_next_launch_forgets_the_ranks_before_and_the_workers_that_are_gone(
     nodes, marks = cards(view)
     assert len(nodes) == 3
     assert marks["pid2"].text == "pid 1007; nobody looked at it yet"
+
+
+def test_clocks_of_the_next_launch_are_its_own_and_reasons_stand_on_one_line():
+    rows = [*beginning(2, 2), (5, 0, RankFinished(1, "failed", 1.0, "ShapeError: no\ngiven: (2,)\nhint:  transpose"))]
+    rows += [(6, 1, RankFinished(1, "stopped", 1.0, "")), *beginning(2, 2, generation=2, at=10)]
+    rec = recorded_by_ranks(rows)
+    view = ClusterView(rec)
+    assert view.text_at(len(rec)).count("clock the same as the launcher") == 2
+    assert "failed" not in view.text_at(len(rec))
+    at = next(k for k, event in enumerate(rec) if isinstance(event, RankFinished)) + 1
+    assert view.sentence_at(at) == "Rank 0 failed: ShapeError: no given: (2,) hint: transpose."
+
+
+def test_before_the_ranks_start_only_the_workers_are_told():
+    rows = [row for row in beginning(2, 3) if not isinstance(row[2], RankStarted)]
+    rec = recorded_by_ranks(rows)
+    scene = ClusterView(rec).picture_at(len(rec))
+    assert scene.marks[0].text == "3 workers, no rank yet"
+    assert "Ranks" not in scene.caption
+    assert ClusterView(rec).sentence_at(len(rec)) == "The clock of rank 1 was compared: the same as the launcher."
 
 
 def test_a_worker_that_only_an_error_told_of_has_a_card():

@@ -7,7 +7,7 @@ import pytest
 import lab
 from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, bus
 from lab.parallel import check_schedule
-from lab.parallel.pacing import Paced
+from lab.parallel.pipeline.pacing import Paced
 from tests.widgets.golden import recorded, training
 from tests.widgets.golden_pipeline import MS, pipeline, ran, recorded_by_ranks, told
 from widgets import Player

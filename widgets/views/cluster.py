@@ -94,7 +94,7 @@ class ClusterView(View[Gang]):
 
 def _headline(state: Gang) -> str:
     n_holding = len({r.worker for r in state.ranks.values() if r.worker})
-    if not state.ranks:
+    if not n_holding:
         return f"{len(state.workers)} workers, no rank yet"
     many = "ranks" if state.world_size != 1 else "rank"
     return f"launch {state.generation}: {state.world_size} {many} on {n_holding} of {len(state.workers)} workers"
@@ -102,7 +102,7 @@ def _headline(state: Gang) -> str:
 
 def _caption(state: Gang) -> str:
     """The point, what went wrong, and how well the clocks agree."""
-    states = Counter(r.state for r in state.ranks.values())
+    states = Counter(r.state for r in state.ranks.values() if r.worker)
     told = ", ".join(f"{n} {'running' if s == 'running' else s}" for s, n in states.items())
     source = f"From the run {state.run!r}" if state.run else "From a run"
     parts = [f"{source}: each card is a worker, its bar the memory that it uses of its limit."]

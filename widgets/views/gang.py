@@ -93,24 +93,27 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
         case RankStarted():
             _started(event, workers, ranks, changes)
         case RankFinished() if event.rank in ranks:
-            ranks[event.rank] = ranks[event.rank]._replace(
-                state=event.state, reason=event.reason, elapsed_ms=event.elapsed_ms
-            )
-            changes["last"] = f"Rank {event.rank} {event.state}{_because(event.reason)}."
+            why = _line(event.reason)
+            now = ranks[event.rank]._replace(state=event.state, reason=why, elapsed_ms=event.elapsed_ms)
+            ranks[event.rank] = now
+            changes["last"] = f"Rank {event.rank} {event.state}{_because(why)}."
         case RankLost():
+            why = _line(event.reason)
             old = ranks.get(event.lost_rank, Rank(event.worker, 0))
-            ranks[event.lost_rank] = old._replace(state="lost", reason=event.reason)
+            ranks[event.lost_rank] = old._replace(state="lost", reason=why)
             workers.setdefault(event.worker, Worker(event.worker))
-            changes["last"] = f"Rank {event.lost_rank} was lost{_because(event.reason)}."
+            changes["last"] = f"Rank {event.lost_rank} was lost{_because(why)}."
         case ClockAligned():
-            ranks[event.rank] = ranks.get(event.rank, Rank("", 0))._replace(
+            old = ranks.get(event.rank, Rank("", 0))
+            old = old if old.state == "running" else Rank("", 0)  # that one was of an earlier launch
+            ranks[event.rank] = now = old._replace(
                 offset_ns=event.offset_ns, error_ns=event.error_ns, same_clock=event.same_clock
             )
-            changes["last"] = f"The clock of rank {event.rank} was compared: {clock(ranks[event.rank])}."
+            changes["last"] = f"The clock of rank {event.rank} was compared: {clock(now)}."
         case StrangerRefused():
             old = ranks.get(event.rank, Rank("", 0))
-            ranks[event.rank] = old._replace(n_refused=old.n_refused + 1, refused=event.reason)
-            changes["last"] = f"Rank {event.rank} showed a stranger out{_because(event.reason)}."
+            ranks[event.rank] = old._replace(n_refused=old.n_refused + 1, refused=_line(event.reason))
+            changes["last"] = f"Rank {event.rank} showed a stranger out{_because(_line(event.reason))}."
 
 
 def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Rank], changes: dict[str, Any]) -> None:
@@ -128,6 +131,11 @@ def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Ra
     )
     where = f"worker {list(workers).index(address)}" if event.worker else "a thread"
     changes["last"] = f"Rank {event.rank} of {event.world_size} started on {where}."
+
+
+def _line(reason: str) -> str:
+    """A reason on one line."""
+    return " ".join(reason.split()).removeprefix("lab.errors.")
 
 
 def _because(reason: str) -> str:

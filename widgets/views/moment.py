@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.errors import ScheduleError
-from lab.parallel.check_schedule import ScheduleReport, Slot
-from lab.parallel.measured import measured, on_paper
-from lab.parallel.schedules import Action
+from lab.parallel.paper.check_schedule import ScheduleReport, Slot
+from lab.parallel.paper.measured import measured, on_paper
+from lab.parallel.paper.schedules import Action
 from widgets.views.trace import STEP, Done, Move, Table, Trace, rows, table_by_time
 
 SLOW_MS = 1000.0

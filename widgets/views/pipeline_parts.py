@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lab.parallel.check_schedule import Slot
+from lab.parallel.paper.check_schedule import Slot
 from widgets.layout.gantt import FIRST, LEFT, STAGES, WIDTH, Board, Row
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token

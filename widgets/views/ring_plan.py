@@ -9,7 +9,7 @@ import numpy as np
 
 from lab.events import ChunkMoved, CollectiveStarted
 from lab.parallel import COLLECTIVES, OPERATIONS, compile_plan
-from lab.parallel.operations import promised
+from lab.parallel.paper.operations import promised
 from widgets.layout.ring import MOST_IN_ROWS, Circle, Pair, Point, bends, hub_of, ring, star
 from widgets.views import paper
 from widgets.views.collective import Collective, Counts, Piece, pieces_of

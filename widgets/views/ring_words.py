@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from lab.events.event import Array
-from lab.parallel.plans import chunks
+from lab.parallel.paper.plans import chunks
 from widgets.pictures.measure import text_width
 from widgets.pictures.theme import MINUS, short
 from widgets.views.collective import Counts, Piece

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from lab.errors import LostRankError, MeshError
+from lab.errors import LostRankError
 from lab.events.event import Array
+from lab.parallel.transport.agreement import require_agreement
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
-from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, Call, Header, mark_of, pack
+from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, Call, pack
 
 KEPT = 1 << 28
 """Bytes of `send`s that may wait in the queue to a peer; then `send` waits."""
@@ -119,7 +120,7 @@ class Links:
         for peer, octets in sends:
             if not self._post(peer, COLLECTIVE, call, octets):
                 flush.add(peer)
-        if len(expected) == 1 and not flush and self._take_whole(call, expected[0]):
+        if len(expected) == 1 and not any(self._outbox.values()) and self._take_whole(call, expected[0]):
             if done is not None:
                 done(expected[0])
             return
@@ -147,7 +148,7 @@ class Links:
         self._alarm.check()
         if (kept := self._inbox[peer].unstash(call.number)) is not None:
             header, body = kept
-            self._require_agreement(POINT, call, peer, header, target.nbytes)
+            require_agreement(self.rank, POINT, call, peer, header, target.nbytes)
             target[:] = np.frombuffer(body, target.dtype)
             return
         self._turn(POINT, call, {peer: deque((Expected(peer, octets_of(target)),))}, set(), None)
@@ -315,27 +316,8 @@ class Links:
         elif header.kind == POINT and not (kind == POINT and header.tag == call.number):
             inbox.stash()  # its recv comes later, or never when the program ends
         else:
-            self._require_agreement(kind, call, inbox.peer, header, len(item.octets))
+            require_agreement(self.rank, kind, call, inbox.peer, header, len(item.octets))
             inbox.into(item.octets, item.target)
-
-    def _require_agreement(self, kind: int, call: Call, peer: int, header: Header, n_bytes: int) -> None:
-        agree = header.kind == kind and header.n_bytes == n_bytes and header.mark == mark_of(call)
-        if agree and (kind != COLLECTIVE or header.number == call.number):
-            return
-        if GOODBYE in {header.kind, kind}:
-            gone = header.kind == GOODBYE
-            ended, still, words = (peer, self.rank, str(call)) if gone else (self.rank, peer, header.words)
-            raise MeshError(
-                f"rank {ended} has ended its program, and rank {still} waits for it",
-                given=f"rank {still}: {words}",
-                hint="every rank must make the same calls",
-            )
-        raise MeshError(
-            f"ranks {min(self.rank, peer)} and {max(self.rank, peer)} make different calls",
-            given=f"rank {self.rank}: {call}; rank {peer}: {header.words}"
-            + (f" (calls number {call.number} and {header.number})" if header.number != call.number else ""),
-            hint="every rank must make the same calls in the same order, with equal shapes and dtypes",
-        )
 
     # --- when it does not go on -------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lab.errors import LabError, PlanError
-from lab.parallel.check_plan import PlanReport, check_plan
-from lab.parallel.plans import Plan, Recv, Send, Step, steps_of
+from lab.parallel.paper.check_plan import PlanReport, check_plan
+from lab.parallel.paper.plans import Plan, Recv, Send, Step, steps_of
 from lab.teach.exercise import Case, Check, Exercise, Mutant, Seen, Wrong
 from lab.teach.exercises import plan_signs as signs
 from lab.teach.plain import Plain

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lab.errors import LabError, ScheduleError
-from lab.parallel.check_schedule import ScheduleReport, check_schedule
-from lab.parallel.schedules import Action, Schedule, one_f_one_b, table_of
+from lab.parallel.paper.check_schedule import ScheduleReport, check_schedule
+from lab.parallel.paper.schedules import Action, Schedule, one_f_one_b, table_of
 from lab.teach.exercise import Case, Check, Exercise, Mutant, Seen, Wrong
 from lab.teach.exercises import schedule_signs as signs
 from lab.teach.plain import Plain

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import PlanError
-from lab.parallel.lockstep import simulate_arrays
-from lab.parallel.plans import Recv, Send, Step
+from lab.parallel.paper.lockstep import simulate_arrays
+from lab.parallel.paper.plans import Recv, Send, Step
 from lab.teach.exercise import Seen
 from lab.teach.plain import Plain
 

@@ -7,8 +7,8 @@ from functools import wraps
 from itertools import takewhile
 
 from lab.errors import ScheduleError
-from lab.parallel.check_schedule import check_schedule
-from lab.parallel.schedules import Action, Table
+from lab.parallel.paper.check_schedule import check_schedule
+from lab.parallel.paper.schedules import Action, Table
 from lab.teach.exercise import Seen
 from lab.teach.plain import Plain
 

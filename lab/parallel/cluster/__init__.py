@@ -1,0 +1,1 @@
+"""Ranks on Dask workers: leases, launches, and how they end."""

@@ -1,0 +1,183 @@
+"""A cluster of worker processes, and `launch`: the same program on every rank, results by rank.
+
+`Cluster()` starts workers on this machine; with a Client or an address it uses a cluster that is there already.
+"""
+
+from __future__ import annotations
+
+import ast
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from lab.errors import ArgumentError, MeshError
+from lab.parallel.cluster import memory
+from lab.parallel.cluster.launching import Launch
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+class Cluster:
+    """Workers for ranks: started here, or somebody's.
+
+    Args:
+        n_workers: how many to start, 4 if not given; only without `client`.
+        client: a `distributed.Client` or the address of a scheduler, as "tcp://127.0.0.1:8786".
+
+    Attributes:
+        client: the Client that it works through.
+
+    Raises:
+        MeshError: the workers cannot be started, there is too little memory, or the scheduler cannot be reached.
+    """
+
+    def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
+        self._owned: list[Any] = []
+        if client is None:
+            self.client = self._start(4 if n_workers is None else n_workers)
+        elif n_workers is not None:
+            raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
+                                hint="give either n_workers or client")  # fmt: skip
+        else:
+            self.client = self._connect(client)
+
+    def _start(self, n_workers: int) -> Client:
+        import dask
+        from distributed import Client, LocalCluster
+
+        from lab.parallel.cluster.dask_side.client import ClientSide
+
+        if n_workers < 1:
+            raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
+        require_guard(sys._getframe(2))
+        limit = memory.forewarn(n_workers, memory.room())
+        # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
+        # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+        local = LocalCluster(  # type: ignore[no-untyped-call]
+            n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+            dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
+        )  # fmt: skip
+        self._owned.append(local)
+        client = Client(local)  # type: ignore[no-untyped-call]
+        self._owned.append(client)
+        ClientSide(client).install()  # before the first launch: an interrupt at any time must not reach the workers
+        return client
+
+    def _connect(self, client: Client | str) -> Client:
+        from distributed import Client
+
+        if not isinstance(client, str):
+            return client
+        try:
+            made = Client(client, timeout=10)  # type: ignore[no-untyped-call]
+        except (OSError, ValueError) as error:
+            raise MeshError("the scheduler cannot be reached", given=f"{client}: {error}",
+                            hint="the address is printed by `dask scheduler`") from error  # fmt: skip
+        self._owned.append(made)
+        return made
+
+    def start(
+        self, program: Callable[..., Any], *args: object, world_size: int | None = None, timeout: float = 60.0,
+        time_limit: float | None = None, wait: float = 30.0, transport: str = "auto",
+    ) -> Launch:  # fmt: skip
+        """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
+        return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
+                      wait=wait, transport=transport)  # fmt: skip
+
+    def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
+        """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
+        running = self.start(program, *args, **options)
+        try:
+            return running.result()
+        except BaseException:
+            running.stop()  # an interrupt may come before result() waits
+            raise
+
+    def close(self) -> None:
+        """Stop what was started here; somebody else's cluster stays."""
+        nanny = logging.getLogger("distributed.nanny")
+        nanny.addFilter(_is_news)
+        try:
+            while self._owned:
+                self._owned.pop().close()
+        finally:
+            nanny.removeFilter(_is_news)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.client.scheduler.address if self.client.scheduler else 'closed'}>"
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A worker that we close and that takes its time is ended by its nanny: nobody needs to be warned of that."""
+    return "still alive after" not in record.getMessage()
+
+
+def launch(
+    program: Callable[..., Any], *args: object, client: Client | Cluster | str | None = None,
+    world_size: int | None = None, timeout: float = 60.0, time_limit: float | None = None, wait: float = 30.0,
+    transport: str = "auto",
+) -> list[Any]:  # fmt: skip
+    """Run `program(comm, *args)` on every rank, one rank per worker, and return what it returned, by rank.
+
+    Whoever listens here when the ranks get their workers (`lab.record`, `lab.listen`, a view) hears all ranks: with a
+    delay of about 0.1 s while they run, complete when this returns, with what was too much counted as dropped. Events
+    carry their rank and the run in which the launch was made; their times are in this process's clock (ClockAligned
+    says how well). They come in the order of time over all ranks, unless a rank tells them more than 0.5 s late. Events
+    of single operations come only to who names their kinds.
+
+    Args:
+        program: any function that can be sent to workers; what it returns comes back.
+        client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
+        world_size: number of ranks; without it, one on every worker.
+        timeout: seconds that a rank may wait in one call while nothing moves.
+        time_limit: seconds for the whole program; no limit if not given.
+        wait: seconds to wait for workers that are busy with other runs; 0 is refused at once.
+        transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
+
+    Raises:
+        RankError: the program raised on a rank; all others were ended.
+        LostRankError: a rank died or does not answer; all others were ended, the cluster goes on.
+        MeshError: too few workers, other versions, or ranks that make different calls.
+        ArgumentError: the program cannot be sent.
+        RunError: it took longer than `time_limit`.
+    """
+    options: dict[str, Any] = {
+        "world_size": world_size, "timeout": timeout, "time_limit": time_limit, "wait": wait, "transport": transport,
+    }  # fmt: skip
+    if isinstance(client, Cluster):
+        return client.launch(program, *args, **options)
+    with Cluster(world_size if client is None else None, client) as cluster:
+        return cluster.launch(program, *args, **options)
+
+
+def require_guard(frame: Any) -> None:
+    """Refuse to start processes from an unguarded line of a script: each would run the script again.
+
+    Raises:
+        MeshError: the call stands at the top level of `__main__`, outside of `if __name__ == "__main__":`.
+    """
+    while frame is not None and not (
+        frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") in {"__main__", "__mp_main__"}
+    ):
+        frame = frame.f_back
+    file = frame.f_globals.get("__file__") if frame is not None else None
+    if not file or not Path(file).is_file():  # a notebook, a prompt, `python -c`: nothing is run again
+        return
+    for statement in ast.parse(Path(file).read_bytes()).body:
+        if statement.lineno <= frame.f_lineno <= (statement.end_lineno or 0):
+            if isinstance(statement, ast.If) and "__name__" in ast.unparse(statement.test):
+                return
+            raise MeshError("a script must not start workers when it is imported",
+                            given=f"{file}:{frame.f_lineno}: {ast.unparse(statement)[:60]}",
+                            hint='put it under `if __name__ == "__main__":`')  # fmt: skip

@@ -1,0 +1,132 @@
+"""What a launch asks of a cluster, through any Client."""
+# ruff: noqa: TID253 -- this file is imported when the first cluster is used, and by nobody else
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from importlib.machinery import ModuleSpec
+from time import monotonic, perf_counter_ns
+from typing import Any
+
+from distributed import Client
+from distributed.client import ClosedClientError
+
+from lab.parallel.cluster.dask_side.scheduler import SchedulerSide
+from lab.parallel.cluster.dask_side.worker import WorkerSide, task
+from lab.parallel.cluster.rank import Ticket
+from lab.parallel.cluster.versions import differences, versions
+from lab.parallel.news.clocks import ENOUGH, ROUNDS, Reading, RoundTrip, read
+from lab.parallel.news.feed import Arrivals
+from lab.parallel.news.relay import Parcel
+
+
+class ClientSide:
+    """What `launch` asks of a cluster, through any Client."""
+
+    def __init__(self, client: Client) -> None:
+        self.client: Any = client
+
+    def install(self) -> None:
+        """Put the plugins on the scheduler and on all workers, present and future; once is enough.
+
+        Raises:
+            ImportError: somebody has no lab; a table of whom, for workers.
+        """
+        self.client.register_plugin(SchedulerSide())
+        try:
+            self.client.register_plugin(WorkerSide())
+        except Exception as error:
+            # What a worker raised comes as a bare Exception with its text. Only a function that every Python has can
+            # be run there to find out more.
+            found = self.client.run(importlib.util.find_spec, "lab", on_error="return")
+            without = {worker: {"lab": "none"} for worker, spec in found.items() if not isinstance(spec, ModuleSpec)}
+            if not without:
+                raise
+            raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
+
+    def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
+        """Workers for a run, or its place in the queue."""
+        ask = self.client.scheduler.lab_ask
+        return dict(self.client.sync(ask, run=run, client=self.client.id, world_size=world_size))
+
+    def watch(self, run: str, wake: Callable[[], object]) -> Any:
+        """A future of why the run ended before its program did; `wake` is called when it is known."""
+        watching = asyncio.run_coroutine_threadsafe(
+            self.client.scheduler.lab_watch(run=run), self.client.loop.asyncio_loop
+        )
+        watching.add_done_callback(lambda _: wake())
+        return watching
+
+    def fetch(self, run: str, seconds: float = 5.0) -> Future[Arrivals]:
+        """A future of what ranks have posted; it waits for it, at most so long."""
+
+        async def fetch() -> Arrivals:
+            if (scheduler := self.client.scheduler) is None:
+                raise OSError("the client is closed")
+            arrived = await scheduler.lab_fetch(run=run, seconds=seconds)
+            return [(rank, Parcel(*fields)) for rank, *fields in arrived]
+
+        return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
+
+    def hear(self, run: str, seconds: float = 5.0) -> Future[list[tuple[int, bytes]]]:
+        """A future of what ranks have told; it waits for it, at most so long."""
+
+        async def hear() -> list[tuple[int, bytes]]:
+            return [(rank, word) for rank, word in await self.client.scheduler.lab_hear(run=run, seconds=seconds)]
+
+        return asyncio.run_coroutine_threadsafe(hear(), self.client.loop.asyncio_loop)
+
+    def look(self) -> list[dict[str, Any]]:
+        """How all workers are: the fields of their WorkerSeen."""
+        return list(self.client.sync(self.client.scheduler.lab_look))
+
+    def round_trips(self, workers: Sequence[str]) -> list[list[RoundTrip]]:
+        """Some questions after the time to each worker; none for one that does not answer."""
+
+        async def ask(worker: str) -> list[RoundTrip]:
+            trips: list[RoundTrip] = []
+            until = monotonic() + ENOUGH
+            while len(trips) < ROUNDS and monotonic() < until:
+                asked = read()
+                answered = await self.client.scheduler.lab_clock(worker=worker)
+                if answered is None:
+                    break
+                trips.append(RoundTrip(asked, Reading(*answered), perf_counter_ns()))
+            return trips
+
+        async def ask_all() -> list[list[RoundTrip]]:
+            return list(await asyncio.gather(*map(ask, workers)))
+
+        return list(self.client.sync(ask_all))
+
+    def end(self, run: str, kind: str, why: str) -> None:
+        """End a run on all ranks."""
+        self.client.sync(self.client.scheduler.lab_end, run=run, kind=kind, why=why)
+
+    def say(self, run: str, rank: int, message: bytes) -> None:
+        """Send a pickled message to a rank: one way, in order, without waiting.
+
+        Raises:
+            OSError: the client is closed.
+        """
+        try:
+            self.client._send_to_scheduler({"op": "lab_say", "run": run, "rank": rank, "message": message})
+        except ClosedClientError as error:
+            raise OSError(str(error)) from error
+
+    def release(self, run: str, futures: list[Any]) -> None:
+        """Give the workers back, and forget the tasks."""
+        self.client.sync(self.client.scheduler.lab_release, run=run)
+        self.client.cancel(futures)
+
+    def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Any:
+        """Start a rank on its worker, there and nowhere else; `wake` is called when it has ended."""
+        future = self.client.submit(
+            task, ticket, key=f"lab-{ticket.run}-rank-{ticket.rank}", workers=[worker], allow_other_workers=False,
+            pure=False, retries=0, priority=1000,
+        )  # fmt: skip
+        future.add_done_callback(lambda _: wake())
+        return future

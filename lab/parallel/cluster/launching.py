@@ -1,0 +1,306 @@
+"""A launch: lease the workers, start a rank on each, wait for all, and tell what went wrong as one error.
+
+It runs in a thread of its own, so that a notebook can stop it, and so that Ctrl-C in a waiting cell ends all ranks.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from contextvars import copy_context
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from lab.config import STATE, State
+from lab.errors import ArgumentError, LostRankError, MeshError, RunError
+from lab.events.bus import bus
+from lab.events.catalogue import RankLost
+from lab.events.event import ORIGIN, Origin
+from lab.parallel.cluster.following import Following
+from lab.parallel.cluster.rank import Outcome, Ticket
+from lab.parallel.cluster.verdict import error_of, outcome_of, results_of
+from lab.parallel.cluster.versions import differences, versions
+from lab.parallel.news.feed import SETTLE
+from lab.parallel.ranks.hearing import Hearing
+from lab.parallel.ranks.mailbox import Outbox
+from lab.parallel.transport import sending
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from lab.parallel.cluster.dask_side.client import ClientSide
+
+log = logging.getLogger("lab.parallel")
+
+TRANSPORTS = ("auto", "unix", "tcp")
+SAY_LIMIT = 1 << 20
+"""Bytes of one message to a rank."""
+PAYLOAD_LIMIT = 64 << 20
+"""Bytes of program and arguments, over all ranks: they travel through the scheduler."""
+
+
+class Launch:
+    """One run of a program on all its ranks.
+
+    Attributes:
+        run: its name, unique. Events of its ranks carry the name of the run in which it was launched (`ORIGIN`).
+        workers: address of each rank's worker, once it has them.
+        state: "waiting" for workers, "running", "finished", "stopped" or "failed".
+        waits_for: why it still waits, as arithmetic.
+    """
+
+    def __init__(
+        self,
+        program: Callable[..., Any],
+        args: tuple[object, ...],
+        client: Client,
+        *,
+        world_size: int | None,
+        timeout: float,
+        time_limit: float | None,
+        wait: float,
+        transport: str,
+    ) -> None:
+        if transport not in TRANSPORTS:
+            hint = f"one of {', '.join(TRANSPORTS)}"
+            raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
+        if not timeout > 0:
+            raise ArgumentError("a time-out is a positive number of seconds", given=timeout, hint="60 is usual")
+        self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
+        self.workers: tuple[str, ...] = ()
+        self._payload = _pickled(program, args)
+        self._client, self._world_size, self._timeout = client, world_size, timeout
+        self._time_limit, self._wait, self._transport = time_limit, wait, transport
+        self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
+        self._generation = 0
+        self._mail = Outbox()
+        self._results: list[Any] = []
+        self._error: BaseException | None = None
+        self._following: Following | None = None  # once it has workers
+        self._hearing: Hearing | None = None  # once it has workers
+        thread = threading.Thread(target=copy_context().run, args=(self._live,), name=f"lab-{self.run}", daemon=True)
+        thread.start()
+        self._thread = thread
+
+    def __repr__(self) -> str:
+        return f"<Launch {self.run}: {self.state}{', ' + self.waits_for if self.state == 'waiting' else ''}>"
+
+    def result(self, timeout: float | None = None) -> list[Any]:
+        """What the program returned, by rank; waits for it. Ctrl-C while waiting stops all ranks.
+
+        Raises:
+            RankError: the program raised on a rank.
+            LostRankError: a rank died or does not answer.
+            MeshError: the ranks do not fit together, or there are too few workers.
+            RunError: it was stopped, or has not ended within `timeout` seconds (it runs on).
+        """
+        __tracebackhide__ = True  # in a notebook: what counts is the learner's cell
+        try:
+            if not self._done.wait(timeout):
+                raise RunError("the launch has not ended yet", given=repr(self), hint="wait longer, or stop() it")
+        except KeyboardInterrupt:
+            self.stop()
+            self._done.wait(SETTLE)
+            raise
+        self._thread.join()
+        if self._error is not None:
+            raise self._error.with_traceback(None)  # the frames of our own thread tell a learner nothing
+        return self._results
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended, at most `timeout` seconds; whether it has."""
+        return self._done.wait(timeout)
+
+    def catch_up(self, timeout: float = SETTLE) -> bool:
+        """Wait until the events that ranks emitted before this call have come, at most so long; whether they have."""
+        return self._following is None or self._following.catch_up(timeout)
+
+    def hear(self, timeout: float) -> list[tuple[int, Any]]:
+        """What ranks have told by `comm.home.put`, and who: in the order of each rank, each word once.
+
+        Waits for the first word at most `timeout` seconds, less where there is nobody to wait for: before the launch
+        has workers, and when it has ended.
+        """
+        if self._hearing is None or self._done.wait(0):
+            self._done.wait(min(timeout, 0.02))
+            return []
+        try:
+            return self._hearing.hear(timeout)
+        except (OSError, CancelledError):  # the scheduler has gone: the launch will say so
+            self._done.wait(min(timeout, 0.02))
+            return []
+
+    def say(self, message: object, rank: int = 0) -> None:
+        """Put a message into a rank's `comm.mailbox`: in the order of saying, milliseconds later, without waiting.
+
+        What is said before the ranks have begun is kept for them. A rank that ends without looking never sees it.
+
+        Raises:
+            RunError: the launch has ended.
+            ArgumentError: there is no such rank, or the message is too large or cannot be sent.
+        """
+        import cloudpickle
+
+        world_size = len(self.workers) or self._world_size
+        if rank < 0 or (world_size is not None and rank >= world_size):
+            raise ArgumentError("there is no such rank", given=f"rank={rank} of {world_size or 'all workers'}",
+                                hint="ranks are 0 to world_size - 1")  # fmt: skip
+        try:
+            pickled = cloudpickle.dumps(message)
+        except Exception as error:
+            raise ArgumentError("the message cannot be sent", given=f"{type(error).__name__}: {error}",
+                                hint="say numbers, texts, arrays and what holds them") from error
+        if len(pickled) > SAY_LIMIT:
+            raise ArgumentError("the message is too large", given=f"{len(pickled) / 2**20:.1f} MiB of at most 1",
+                                hint="it goes through the scheduler; large data belongs in the arguments")
+        try:
+            heard = self._mail.put(rank, pickled)
+        except OSError as error:
+            raise RunError("the client is closed, and nobody listens", given=error, hint="launch again") from error
+        if not heard:
+            raise RunError("the launch has ended, and nobody listens", given=repr(self), hint="say it while it runs")
+
+    def stop(self) -> None:
+        """End all ranks; returns at once."""
+        self._stopped = True
+        self._wake.set()
+
+    # --- in the thread of the launch
+
+    def _live(self) -> None:
+        try:
+            self._results = self._go()
+            self.state = "finished"
+        except BaseException as error:  # noqa: BLE001 -- raised again by result()
+            self._error = error
+            self.state = "stopped" if self._stopped else "failed"
+        finally:
+            self._mail.close()
+            self._done.set()
+            if self._hearing is not None:
+                self._hearing.close()
+
+    def _go(self) -> list[Any]:
+        from lab.parallel.cluster.dask_side.client import ClientSide
+
+        side = ClientSide(self._client)
+        try:
+            side.install()
+        except (ImportError, AttributeError) as error:
+            raise MeshError("the cluster cannot load the lab", given=error,
+                            hint="install autodiff-lab on the scheduler and on all workers") from error
+        futures: list[Any] = []
+        try:
+            return self._attend(side, self._lease(side), futures)
+        finally:
+            try:
+                side.release(self.run, futures)
+                if self._following is not None:
+                    self._following.released()
+            except OSError as error:
+                log.warning("the scheduler has gone: %s", error)
+
+    def _lease(self, side: ClientSide) -> dict[str, Any]:
+        until = monotonic() + self._wait
+        while True:
+            answer = side.ask(self.run, self._world_size)
+            if answer["state"] == "granted":
+                return answer
+            if answer["state"] == "refused" or monotonic() > until:
+                hint = "launch with fewer ranks, start more workers, or wait until others end"
+                raise MeshError("there are not enough workers", given=answer["reason"], hint=hint)
+            if answer["reason"] != self.waits_for:
+                self.waits_for = answer["reason"]
+                log.info("%s waits: %s", self.run, self.waits_for)
+            if self._wake.wait(0.05):
+                raise RunError("the launch was stopped while it waited for workers", given=self.waits_for,
+                               hint="launch again when others have ended")  # fmt: skip
+
+    def _attend(self, side: ClientSide, lease: dict[str, Any], futures: list[Any]) -> list[Any]:
+        self._generation, self.workers = int(lease["generation"]), tuple(lease["workers"])
+        self.state, self._hearing = "running", Hearing(lambda: side.hear(self.run))
+        found = {worker: about["versions"] for worker, about in zip(self.workers, lease["about"], strict=True)}
+        if table := differences(versions(), found):
+            raise MeshError("workers have other versions than this process", given=table,
+                            hint="install the same versions everywhere, and restart the workers")  # fmt: skip
+        if len(self._payload) * len(self.workers) > PAYLOAD_LIMIT:
+            raise ArgumentError("program and arguments are too large to be sent to all ranks",
+                                given=f"{len(self._payload) / 2**20:.1f} MiB for each of {len(self.workers)} ranks",
+                                hint="make or load the data in the program, on each rank")  # fmt: skip
+        transport = self._transport
+        if transport == "auto":
+            transport = "unix" if len({about["host"] for about in lease["about"]}) == 1 else "tcp"
+        watching, secret = side.watch(self.run, self._wake.set), secrets.token_bytes(32)
+        origins = [Origin(rank, ORIGIN.get().run) for rank in range(len(self.workers))]
+        following = self._following = Following(side, self.run, self.workers, lease["about"], origins)
+        outcomes: dict[int, Outcome] = {}
+        try:
+            for origin, worker in zip(origins, self.workers, strict=True):
+                ticket = Ticket(self.run, origin, following.watch, lease["generation"], origin.rank, len(self.workers),
+                                transport, self._timeout, self._payload, secret)  # fmt: skip
+                futures.append(side.submit(ticket, worker, self._wake.set))
+            self._mail.open(lambda rank, message: side.say(self.run, rank, message))
+            outcomes = self._collect(side, futures, watching)
+        finally:
+            following.finish(outcomes)
+        if (results := results_of(outcomes, len(futures))) is not None:
+            return results
+        if watching.done() and watching.exception() is not None:
+            raise MeshError("the scheduler has gone", given=watching.exception(),
+                            hint="its ranks have ended or soon will; start a cluster again")  # fmt: skip
+        cause = watching.result() if watching.done() else {}
+        error = error_of(cause, outcomes, len(futures), self.run)
+        if isinstance(error, LostRankError) and error.rank >= 0 and bus.listeners:
+            bus.emit(RankLost(self._generation, error.rank, self.workers[error.rank], error.problem))
+        raise error
+
+    def _collect(self, side: ClientSide, futures: list[Any], watching: Any) -> dict[int, Outcome]:
+        """The outcomes of all ranks, or, when the run ended early, of those that can still tell."""
+        outcomes: dict[int, Outcome] = {}
+        limit = monotonic() + self._time_limit if self._time_limit is not None else float("inf")
+        told = False
+        settle = float("inf")
+        while True:
+            for rank, future in enumerate(futures):
+                if rank not in outcomes and future.done():
+                    outcomes[rank] = outcome_of(rank, future)
+            now = monotonic()
+            if watching.done() and settle == float("inf"):
+                settle = now + SETTLE
+            if len(outcomes) == len(futures) or now >= settle:
+                return outcomes
+            if watching.done() and self._knows_enough(watching, outcomes, len(futures)):
+                return outcomes
+            if (self._stopped or now >= limit) and not told:
+                told = True
+                if self._stopped:
+                    side.end(self.run, "stopped", "the launch was stopped")
+                else:
+                    side.end(self.run, "late", f"the launch took longer than {self._time_limit:g} s")
+            until = min(settle, limit if not told else float("inf"))
+            self._wake.wait(None if until == float("inf") else max(until - now, 0.0))
+            self._wake.clear()
+
+    @staticmethod
+    def _knows_enough(watching: Any, outcomes: dict[int, Outcome], world_size: int) -> bool:
+        if watching.exception() is not None:
+            return True
+        cause = watching.result()
+        missing = set(range(world_size)) - set(outcomes)
+        return missing <= {cause.get("rank", -1)} if cause.get("kind") in {"lost", "late"} else not missing
+
+
+def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:
+    if not callable(program):
+        raise ArgumentError("a program is a function", given=type(program).__name__, hint="launch(program, *args)")
+    state = STATE.get()
+    shipped = State(kinks=state.kinks, dtype=state.dtype, anomaly=state.anomaly)
+    try:
+        return sending.dumps((program, args, shipped))
+    except Exception as error:
+        raise ArgumentError("the program or an argument cannot be sent to workers",
+                            given=f"{type(error).__name__}: {error}",
+                            hint="open files, locks and connections stay at home: make them there") from error

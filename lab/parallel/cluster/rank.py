@@ -1,0 +1,226 @@
+"""One rank, from its task's start to its outcome: take a seat, meet the others, run the program, leave together.
+
+Nothing here knows Dask: a `Control` carries the few words that must go through the scheduler.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from lab.config import STATE, State
+from lab.errors import LostRankError, MeshError
+from lab.events.bus import bus
+from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
+from lab.events.event import ORIGIN, Origin
+from lab.parallel.cluster.seats import Seat, Seats
+from lab.parallel.news.relay import FOREVER_NS, Parcel, Relay, Watch, this_process
+from lab.parallel.ranks.hearing import WayHome
+from lab.parallel.ranks.runtime import Comm
+from lab.parallel.transport.door import Doorkeeper
+from lab.parallel.transport.listen import Listener
+from lab.parallel.transport.sockets import Links
+
+MEETING = 30.0
+"""Seconds that the ranks have to come together, program loading included."""
+RESULT_LIMIT = 64 << 20
+"""Bytes of one rank's result; more belongs in files, or stays on the workers."""
+
+
+class Control(Protocol):
+    """What a rank asks of its worker and of the scheduler."""
+
+    seats: Seats
+    address: str
+    host: str
+
+    def meet(self, run: str, rank: int, address: str, seat: Seat, timeout: float) -> dict[int, str]:
+        """Say where this rank listens, and learn where all do."""
+
+    def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
+        """This rank ends the run; does not wait."""
+
+    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
+        """This rank waited too long: find out who is to blame, and end the run; not if they live and `may_wait`."""
+
+    def post(self, run: str, rank: int, parcel: Parcel) -> bool:
+        """Send a parcel of events home, and say whether there was room; waits for the answer."""
+
+    def tell(self, run: str, rank: int, word: bytes) -> None:
+        """Send a pickled word home, in order; does not wait."""
+
+    def ended(self, run: str, rank: int) -> None:
+        """This rank's thread is done; does not wait."""
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """What a rank is told at the start; the secret is not shown in any text."""
+
+    run: str
+    """The lease: unique for each launch."""
+    origin: Origin
+    """What its events carry: its rank, and the run that the launch is part of."""
+    watch: Watch | None
+    """What the launcher wants to hear."""
+    generation: int
+    rank: int
+    world_size: int
+    transport: str
+    timeout: float
+    payload: bytes = field(repr=False)
+    """Pickled: program, args, State."""
+    secret: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a rank ended: "finished" with its pickled value, "failed", or "stopped" because of others."""
+
+    rank: int
+    state: str
+    value: bytes = b""
+    error: bytes = b""
+    """The exception, pickled; empty if it cannot travel."""
+    summary: str = ""
+    frames: tuple[tuple[str, int, str, str], ...] = ()
+    """File, line number, function and text of each frame of the program; a notebook's text is known at home only."""
+    n_parcels: int = 0
+    """Parcels of events that are on their way home."""
+    n_events: int = 0
+    """Events that it has had, whether they found a way or not."""
+
+
+def run_rank(ticket: Ticket, control: Control) -> Outcome:
+    """Run one rank in this thread; never raises what the program raised."""
+    seat = control.seats.take(ticket.run, ticket.rank)
+    if seat is None:
+        return Outcome(ticket.rank, "stopped", summary="the run was over before this rank began")
+    try:
+        return contextvars.copy_context().run(_told, ticket, control, seat)
+    finally:
+        control.seats.leave(ticket.run)
+        control.ended(ticket.run, ticket.rank)
+
+
+def _told(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
+    """Run the rank, and have its events sent to the launcher if somebody listens there."""
+    ORIGIN.set(ticket.origin)
+    watch = ticket.watch
+    if watch is None:
+        return _run(ticket, control, seat)
+    if watch.process == this_process():  # its events are on the launcher's bus already: nobody has to wait for it
+        with suppress(OSError):
+            control.post(ticket.run, ticket.rank, Parcel(FOREVER_NS, 0, 0, b""))
+        return _run(ticket, control, seat)
+    relay = Relay(watch, ticket.origin, lambda parcel: control.post(ticket.run, ticket.rank, parcel))
+    relay.start()
+    try:
+        outcome = _run(ticket, control, seat)
+    finally:
+        relay.close()
+    return replace(outcome, n_parcels=relay.n_parcels, n_events=relay.n_events)
+
+
+def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
+    import cloudpickle
+
+    outcome, started = Outcome(ticket.rank, "stopped"), time.perf_counter()
+    with ExitStack() as stack:
+        try:
+            program, args, state = _load(ticket.payload)
+            STATE.set(state)
+            comm = _connect(ticket, control, seat, stack)
+            seat.comm = comm
+            if bus.listeners:
+                bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid()))
+            value = cloudpickle.dumps(_call(program, comm, args, seat))
+            _require_small(value, ticket.rank)
+            comm.links.leave()
+            outcome = Outcome(ticket.rank, "finished", value)
+        except BaseException as error:  # noqa: BLE001 -- it is raised again where the launch was called
+            outcome = _failed(ticket, control, seat, error)
+        finally:
+            if bus.listeners:
+                elapsed_ms = (time.perf_counter() - started) * 1e3
+                bus.emit(RankFinished(ticket.generation, outcome.state, elapsed_ms, outcome.summary))
+    return outcome
+
+
+def _require_small(value: bytes, rank: int) -> None:
+    if len(value) > RESULT_LIMIT:
+        raise MeshError(f"the result of rank {rank} is too large to be sent home",
+                        given=f"{len(value) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
+                        hint="return less, from one rank only, or write it to a file")  # fmt: skip
+
+
+def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], State]:
+    import pickle
+
+    try:
+        program, args, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
+    except Exception as error:
+        raise MeshError("the program cannot be loaded on a worker", given=f"{type(error).__name__}: {error}",
+                        hint="define it in the notebook, or in a module that the workers have") from error
+    return program, args, state
+
+
+def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> Comm:
+    sockets: dict[int, socket.socket] = {}
+    with Listener(ticket.transport, control.host) as door:
+        addresses = control.meet(ticket.run, ticket.rank, door.address, seat, MEETING)
+        keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation, _refused)
+        sockets = keeper.gather(door, addresses, seat.alarm, MEETING)
+    links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
+                  on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
+    stack.callback(links.close)
+    home = WayHome(lambda word: control.tell(ticket.run, ticket.rank, word))
+    return Comm(ticket.rank, ticket.world_size, links, seat.mailbox, home)
+
+
+def _refused(reason: str) -> None:
+    if bus.listeners:
+        bus.emit(StrangerRefused(reason))
+
+
+def _call(program: Callable[..., Any], comm: Comm, args: tuple[Any, ...], seat: Seat) -> Any:
+    """Run the program so that it can be interrupted while it runs, and not a moment longer."""
+    seat.program_begins(threading.get_ident())
+    try:
+        return program(comm, *args)
+    finally:
+        seat.program_ends()
+
+
+def _failed(ticket: Ticket, control: Control, seat: Seat, error: BaseException) -> Outcome:
+    import cloudpickle
+
+    here = str(Path(__file__).parents[1])
+    frames = tuple(
+        (frame.filename, frame.lineno or 0, frame.name, frame.line or "")
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(here)  # the program's frames alone
+    )
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    if seat.alarm.kind:  # the run had ended; what this rank raised is a consequence
+        return Outcome(ticket.rank, "stopped", summary=summary)
+    if isinstance(error, LostRankError):
+        control.report(ticket.run, ticket.rank, "lost", error.problem, error.rank)
+    else:
+        why = f"rank {ticket.rank} raised {type(error).__name__}"
+        control.report(ticket.run, ticket.rank, "raised", why, ticket.rank)
+    try:
+        travels = cloudpickle.dumps(error)
+        _ = cloudpickle.loads(travels)
+    except Exception:  # noqa: BLE001 -- an exception that cannot be pickled travels as its text
+        travels = b""
+    return Outcome(ticket.rank, "failed", error=travels, summary=summary, frames=frames)

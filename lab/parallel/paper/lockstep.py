@@ -1,0 +1,189 @@
+"""All ranks of a plan in one process, in lock step: the meaning of a plan, and the oracle for every transport.
+
+In each round every rank that is free begins its next step and posts its sends; then receives take what has arrived.
+A receive waits for its send, a send waits for nobody; between two ranks messages keep their order.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.errors import MeshError, PlanError
+from lab.parallel.paper.plans import Plan, Recv, Send, Step, chunks, elements, steps_of
+
+T = TypeVar("T")
+D = TypeVar("D", bound=np.generic)
+
+
+class Hop(NamedTuple):
+    """One message that arrived."""
+
+    round: int
+    """Of lock step, from 0."""
+    step: int
+    """Of the receiver's plan."""
+    src: int
+    dst: int
+    start: int
+    stop: int
+    reduce: bool
+
+    def __str__(self) -> str:
+        done = "added" if self.reduce else "stored"
+        return f"rank {self.dst}, step {self.step}: {done} {chunks(self.start, self.stop)} from rank {self.src}"
+
+
+class _Message(NamedTuple, Generic[T]):
+    step: int
+    send: Send
+    payload: T
+
+
+Wires = dict[tuple[int, int], deque[_Message[T]]]
+
+
+def lockstep(plan: Sequence[Sequence[Step]], take: Callable[[int, Send], T], put: Callable[[Hop, T], None]) -> int:
+    """Run the steps of all ranks.
+
+    Args:
+        plan: the steps of each rank.
+        take: what a rank sends; must be a copy, taken when the step begins.
+        put: apply a message that arrived. Receives of a step come in the order written.
+
+    Returns:
+        The number of rounds.
+
+    Raises:
+        PlanError: ranks that wait for each other, a send and its receive that name different chunks, a message that
+            nobody receives.
+    """
+    wires: Wires[T] = defaultdict(deque)
+    at = [-1] * len(plan)
+    waiting: list[deque[Recv]] = [deque() for _ in plan]
+    for at_round in count():
+        free = [rank for rank, steps in enumerate(plan) if not waiting[rank] and at[rank] + 1 < len(steps)]
+        if not free and not any(_arrived(rank, waiting, wires) for rank in range(len(plan))):
+            _refuse_deadlock(at, waiting)
+            _refuse_lost(wires)
+            return at_round
+        for rank in free:
+            at[rank] += 1
+            step = plan[rank][at[rank]]
+            waiting[rank].extend(hop for hop in step if isinstance(hop, Recv))
+            for send in (hop for hop in step if isinstance(hop, Send)):
+                wires[rank, send.peer].append(_Message(at[rank], send, take(rank, send)))
+        for rank in range(len(plan)):
+            while _arrived(rank, waiting, wires):
+                recv = waiting[rank].popleft()
+                message = wires[recv.peer, rank].popleft()
+                _refuse_mismatch(message.step, message.send, at[rank], recv)
+                put(Hop(at_round, at[rank], recv.peer, rank, recv.start, recv.stop, recv.reduce), message.payload)
+    raise AssertionError("count() has no end")
+
+
+def _arrived(rank: int, waiting: Sequence[deque[Recv]], wires: Wires[T]) -> bool:
+    return bool(waiting[rank]) and bool(wires[waiting[rank][0].peer, rank])
+
+
+def _refuse_mismatch(sent_in: int, send: Send, step: int, recv: Recv) -> None:
+    if (send.start, send.stop) != (recv.start, recv.stop):
+        src, dst = recv.peer, send.peer
+        raise PlanError(
+            f"rank {src}, step {sent_in}: sent {chunks(send.start, send.stop)}, "
+            f"but rank {dst} waits for {chunks(recv.start, recv.stop)}",
+            given=f"{send} on rank {src} meets {recv} in step {step} of rank {dst}",
+            hint="the two sides of a hop must name the same chunks: which chunk does the left neighbour send just now?",
+            rank=src,
+            step=sent_in,
+        )
+
+
+def _refuse_deadlock(at: Sequence[int], waiting: Sequence[deque[Recv]]) -> None:
+    """Follow who waits for whom to a rank that has ended, or around a circle, and name what is met there."""
+    stuck = [rank for rank, receives in enumerate(waiting) if receives]
+    if not stuck:
+        return
+
+    def waits(rank: int) -> str:
+        recv = waiting[rank][0]
+        return f"for {chunks(recv.start, recv.stop)} from rank {recv.peer}"
+
+    rank, seen = stuck[0], set[int]()
+    while rank not in seen and waiting[waiting[rank][0].peer]:
+        seen.add(rank)
+        rank = waiting[rank][0].peer
+    peer = waiting[rank][0].peer
+    if waiting[peer]:
+        then = f"which waits in step {at[peer]} {waits(peer)}"
+        hint = "sends of one step leave before its receives wait: yield both in the same step"
+    else:
+        then = "which has nothing more to send there"
+        hint = "every receive needs a send on the other side: does the peer send to this rank, in this direction?"
+    given = f"ranks that wait for ever: {', '.join(map(str, stuck))}"
+    raise PlanError(f"rank {rank}, step {at[rank]}: waits {waits(rank)}, {then}", given=given, hint=hint,
+                    rank=rank, step=at[rank])  # fmt: skip
+
+
+def _refuse_lost(wires: Wires[T]) -> None:
+    lost = sorted((m.step, src, m.send) for (src, _), messages in wires.items() for m in messages)
+    if lost:
+        step, src, send = lost[0]
+        raise PlanError(
+            f"rank {src}, step {step}: sent {chunks(send.start, send.stop)} to rank {send.peer}, which never takes it",
+            given=f"{send}; messages that nobody receives: {len(lost)}",
+            hint="every send needs a receive on the other side, in the same order",
+            rank=src,
+            step=step,
+        )
+
+
+def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int | None = None) -> list[npt.NDArray[D]]:
+    """What each rank holds after the plan, computed in one process; the arrays given are not changed.
+
+    The order of additions is the plan's, so a transport must give the same bits: on receipt `mine = mine + theirs`.
+
+    Shapes:
+        arrays: one for each rank, any shape and dtype, the same on all ranks; result: the same.
+
+    Args:
+        n_chunks: one for each rank if not given; need not divide the size.
+
+    Raises:
+        MeshError: ranks disagree on shape or dtype.
+        PlanError: the plan cannot run.
+
+    Example:
+        >>> from lab.parallel import COLLECTIVES
+        >>> ring = COLLECTIVES["all_reduce", "ring"]
+        >>> [x.tolist() for x in simulate_arrays(ring, [np.array([1.0, 2.0]), np.array([10.0, 20.0])])]
+        [[11.0, 22.0], [11.0, 22.0]]
+    """
+    for rank, array in enumerate(arrays):
+        if (array.shape, array.dtype) != (arrays[0].shape, arrays[0].dtype):
+            raise MeshError(
+                "all ranks must bring arrays of one shape and dtype",
+                given=f"rank 0: {arrays[0].dtype} {arrays[0].shape}, rank {rank}: {array.dtype} {array.shape}",
+                hint="pad the shorter one, or cast before the collective",
+            )
+    n_cuts = len(arrays) if n_chunks is None else n_chunks
+    steps = [steps_of(plan, rank, len(arrays), n_cuts) for rank in range(len(arrays))]
+    held = [array.flatten() for array in arrays]
+
+    def part(hop: Send | Hop) -> slice:
+        return elements(hop.start, hop.stop, n_cuts, arrays[0].size)
+
+    def put(hop: Hop, payload: npt.NDArray[D]) -> None:
+        mine = held[hop.dst][part(hop)]
+        if hop.reduce:
+            np.add(mine, payload, out=mine)
+        else:
+            mine[...] = payload
+
+    lockstep(steps, lambda rank, send: held[rank][part(send)].copy(), put)
+    return [flat.reshape(array.shape) for flat, array in zip(held, arrays, strict=True)]

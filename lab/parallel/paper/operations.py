@@ -1,0 +1,96 @@
+"""What a collective operation promises, apart from how a plan keeps it: whose parts end up where.
+
+At the start each rank holds its own part in every chunk. A promise says, for each rank and each block of chunks, whose
+parts the rank holds in the end, added up; it is all that the checker needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.errors import PlanError
+from lab.parallel.paper.plans import block
+
+Promise = Callable[[int, int, int], Iterable[int] | None]
+"""`promise(rank, owner, world_size)`: whose parts `rank` holds in the block of `owner`; None: anything may be there."""
+
+Counts = npt.NDArray[np.int64]
+
+OPERATIONS: dict[str, Promise] = {}
+"""Every operation by name; its plans are in `COLLECTIVES`."""
+
+
+def _operation(promise: Promise) -> Promise:
+    OPERATIONS[promise.__name__] = promise
+    return promise
+
+
+@_operation
+def all_reduce(rank: int, owner: int, world_size: int) -> Iterable[int]:
+    """Every rank ends with the sum over all ranks."""
+    return range(world_size)
+
+
+@_operation
+def reduce(rank: int, owner: int, world_size: int) -> Iterable[int] | None:
+    """Rank 0 ends with the sum over all ranks."""
+    return range(world_size) if rank == 0 else None
+
+
+@_operation
+def broadcast(rank: int, owner: int, world_size: int) -> Iterable[int]:
+    """Every rank ends with what rank 0 had."""
+    return (0,)
+
+
+@_operation
+def reduce_scatter(rank: int, owner: int, world_size: int) -> Iterable[int] | None:
+    """Every rank ends with the sum over all ranks in its own block."""
+    return range(world_size) if rank == owner else None
+
+
+@_operation
+def all_gather(rank: int, owner: int, world_size: int) -> Iterable[int]:
+    """Every rank ends with the block of each rank."""
+    return (owner,)
+
+
+@_operation
+def send_recv(rank: int, owner: int, world_size: int) -> Iterable[int]:
+    """The last rank ends with what rank 0 had, the others with their own."""
+    return (0,) if rank == world_size - 1 else (rank,)
+
+
+@_operation
+def shift(rank: int, owner: int, world_size: int) -> Iterable[int]:
+    """Every rank ends with what the previous rank had."""
+    return ((rank - 1) % world_size,)
+
+
+def promised(operation: str, world_size: int, n_chunks: int) -> Counts:
+    """How often each rank's part is in each chunk of each rank at the end.
+
+    Returns:
+        (world_size, n_chunks, world_size): rank, chunk, whose part; -1 where anything may be.
+
+    Raises:
+        PlanError: no operation has this name.
+
+    Example:
+        >>> promised("reduce_scatter", 2, 2).tolist()
+        [[[1, 1], [-1, -1]], [[-1, -1], [1, 1]]]
+    """
+    if operation not in OPERATIONS:
+        raise PlanError("there is no such operation", given=repr(operation), hint=f"one of {', '.join(OPERATIONS)}")
+    counts = np.full((world_size, n_chunks, world_size), -1, np.int64)
+    for rank in range(world_size):
+        for owner in range(world_size):
+            parts = OPERATIONS[operation](rank, owner, world_size)
+            if parts is not None:
+                here = counts[rank, slice(*block(owner, world_size, n_chunks))]
+                here[:] = 0
+                here[:, list(parts)] = 1
+    return counts

@@ -1,0 +1,156 @@
+"""Pipeline training: every rank has a stage of the model, micro-batches flow through, gradients flow back.
+
+The order is a schedule's, proved on paper before anything starts; the gradients are those of the whole batch, so
+training differs from that of one process by the order of additions alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lab.checks import whole
+from lab.errors import ArgumentError
+from lab.events import (
+    ActionFinished,
+    ActionStarted,
+    ActivationMoved,
+    ClockAligned,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    StrangerRefused,
+    WorkerSeen,
+)
+from lab.nn import Sequential
+from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.paper.check_schedule import ScheduleReport, check_schedule
+from lab.parallel.paper.schedules import Schedule, Table
+from lab.parallel.pipeline.pacing import Device, Paced, device_for
+from lab.parallel.pipeline.pipeline_rank import PipelineRank
+from lab.parallel.pipeline.pipeline_training import PipelineTraining
+from lab.parallel.pipeline.stages import split
+from lab.parallel.ranks.runtime import Comm
+from lab.parallel.training.cluster_job import ClusterJob, unpacked
+from lab.parallel.training.separable import refuse_what_cannot_be_split
+from lab.parallel.training.steering import Steering
+from lab.training.blas import one_blas_thread
+from lab.training.job import RECORDED, Job
+from lab.training.trainer import Standing, Training
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+TOLD = (
+    *RECORDED, RankStarted, RankFinished, RankLost, ClockAligned, WorkerSeen, StrangerRefused,
+    ActivationMoved, ActionStarted, ActionFinished,
+)  # fmt: skip
+"""What the recording of a run on a pipeline takes."""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Train on ranks that each hold a stage of the model: `lab.fit(model, train, on=Pipeline(cluster))`.
+
+    The model is a Sequential; `lab.parallel.split(model, n_stages)` shows its stages. Each batch is cut into `n_micro`
+    micro-batches whose sizes differ by at most one; where a batch has fewer examples, the last ones are left out. The
+    loss must be a mean over examples, and the answer to an example must not depend on the others of its batch. Rank 0
+    evaluates the whole model, while the others wait.
+
+    Args:
+        cluster: a Cluster, a Client or a scheduler's address; None starts workers for this run and closes them.
+        schedule: the name of one in SCHEDULES, a function of your own, or the order of every rank as
+            `parse_table(text)` reads it.
+        n_stages: number of stages and ranks; if not given, one on each worker, but no more than there are layers.
+        n_micro: micro-batches of each batch.
+        paced: nominal times of actions, which then last at least so long: `Paced(forward_ms=20, backward_ms=40)`.
+        timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included.
+        wait: seconds to wait for workers that are busy with other runs.
+        transport: "auto", "unix" or "tcp".
+    """
+
+    cluster: Cluster | Client | str | None = None
+    _: KW_ONLY
+    schedule: Schedule | str | Table = "1f1b"
+    n_stages: int | None = None
+    n_micro: int = 8
+    paced: Paced | None = None
+    timeout: float = 60.0
+    wait: float = 30.0
+    transport: str = "auto"
+
+    def check(self, n_stages: int) -> ScheduleReport:
+        """See whether the schedule works, and what it costs.
+
+        Raises:
+            ScheduleError: it does not; nothing has been started.
+            ArgumentError: `n_micro` or `paced` is none.
+
+        Example:
+            >>> Pipeline(schedule="gpipe", n_micro=4).check(n_stages=2).peak_live
+            (4, 4)
+        """
+        n_micro = whole("n_micro", self.n_micro, least=1, hint="n_micro=8 is usual for 4 stages")
+        if not isinstance(self.paced, Paced | None):
+            raise ArgumentError("paced= takes nominal times", given=f"paced={self.paced!r}"[:60],
+                                hint="paced=Paced(forward_ms=20, backward_ms=40)")  # fmt: skip
+        times = (self.paced.forward_ms, self.paced.backward_ms) if self.paced else (1.0, 2.0)
+        return check_schedule(self.schedule, n_stages, n_micro, forward=times[0], backward=times[1])
+
+    def job(self, training: Training) -> Job:
+        """A job whose steps the ranks do.
+
+        Raises:
+            ArgumentError: the model cannot be cut into so many stages, or the training cannot be sent to workers.
+            ScheduleError: the schedule would not work.
+            UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
+                or normalises over the batch, a loss that is no mean.
+        """
+        n_stages = self.stages_of(training.model)
+        split(training.model, n_stages)
+        order = self.check(n_stages).order
+        job = ClusterJob(
+            training, train, (order, self.n_micro, self.paced), kinds=TOLD, cluster=self.cluster, world_size=n_stages,
+            timeout=self.timeout, wait=self.wait, transport=self.transport,
+        )  # fmt: skip
+        refuse_what_cannot_be_split(unpacked(job.payload), self.n_micro, "micro-batches")
+        return job
+
+    def stages_of(self, model: object) -> int:
+        """How many stages this model will have."""
+        if self.n_stages is not None:
+            return self.n_stages
+        return min(_n_workers(self.cluster), len(model)) if isinstance(model, Sequential) else 1
+
+
+def train(comm: Comm, payload: bytes, run: str, order: Table, n_micro: int, paced: Paced | None) -> Standing | None:
+    """What every rank runs: its part of the training, from a held beginning to the end; where all stand then."""
+    device = device_for(comm, paced)
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the training looks for them itself
+    training = _part(comm, payload, order, n_micro, device)
+    with one_blas_thread(), quiet:
+        training.begin(run)
+        standing: Standing | None = training.steering.lead(training)
+    return standing
+
+
+def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device) -> PipelineTraining:
+    """This rank's part; the rest of the model is let go with this function, except on rank 0."""
+    whole = unpacked(payload)
+    stages = split(whole.model, comm.world_size)
+    pipe = PipelineRank(comm, stages, whole.loss, order[comm.rank], n_micro, device)
+    return PipelineTraining(Steering(comm, list(whole.hyperparameters)), whole, stages, pipe)
+
+
+def _n_workers(cluster: Cluster | Client | str | None) -> int:
+    if cluster is None:
+        return 4
+    if isinstance(cluster, str):
+        with Cluster(client=cluster) as found:
+            return _n_workers(found)
+    client: Any = cluster.client if isinstance(cluster, Cluster) else cluster
+    # One that is being restarted after a crash counts, where whoever started the workers knows of it.
+    return max(len(client.nthreads()), len(getattr(client.cluster, "plan", ())))

@@ -1,0 +1,139 @@
+"""One rank of a pipeline: it carries out its actions of a schedule, one after another, for real.
+
+A forward takes an activation and makes the next one, a backward takes the gradient of that and makes the gradient of
+what came in. Who waits for whom follows from the schedule alone, which has been checked before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.autograd import Leaf, Tensor, wrap
+from lab.data import Batch
+from lab.errors import ArgumentError
+from lab.events.bus import bus
+from lab.events.catalogue import ActionFinished, ActionStarted
+from lab.parallel.paper.schedules import Action
+from lab.parallel.pipeline.handover import Handover
+from lab.parallel.pipeline.pacing import Device
+from lab.parallel.pipeline.stages import Stage, micro_batches
+from lab.parallel.ranks.runtime import Comm
+from lab.training.evaluate import Loss, loss_of
+from lab.training.trainer import unlearnable
+
+
+class Live(NamedTuple):
+    """An activation that waits for its backward: what came into the stage and what came out, with the tape between."""
+
+    came: Tensor
+    made: Tensor
+
+
+class PipelineRank:
+    """Carries out one rank's actions.
+
+    Args:
+        stages: all of the model; the rank keeps those with number % world_size == rank.
+        order: this rank's actions, of a table that `check_schedule` has accepted.
+
+    Attributes:
+        stages: by number, those of this rank.
+        n_live: activations that it holds: forwards whose backward is still to come.
+    """
+
+    def __init__(
+        self,
+        comm: Comm,
+        stages: Sequence[Stage],
+        loss: Loss,
+        order: Sequence[Action],
+        n_micro: int,
+        device: Device | None = None,
+    ) -> None:
+        self.stages = {stage.number: stage for stage in stages if stage.number % comm.world_size == comm.rank}
+        self._last, self._loss, self._order, self._n_micro = len(stages) - 1, loss, tuple(order), n_micro
+        self._handover, self._device = Handover(comm, len(stages)), device or Device()
+        self._live: dict[tuple[int, int], Live] = {}
+
+    @property
+    def n_live(self) -> int:
+        return len(self._live)
+
+    def step(self, batch: Batch) -> float:
+        """All forwards and backwards of a batch; adds to the gradients of this rank's parameters.
+
+        Each micro-batch counts by its share of the examples, so the gradients are those of the mean over the batch.
+        Micro-batches without examples are left out on all ranks.
+
+        Shapes:
+            batch: the whole one on each rank; the inputs are read by the first stage, the targets by the last.
+        Returns:
+            The loss of the batch on the rank of the last stage, 0 elsewhere: the sum over all ranks is the loss.
+        """
+        n_examples, total = len(batch.inputs), 0.0
+        parts = micro_batches(n_examples, self._n_micro)
+        for action in self._order:
+            rows = parts[action.micro]
+            share = (rows.stop - rows.start) / n_examples
+            if not share:
+                continue
+            if action.kind == "F":
+                total += share * self._forward(action, Batch(batch.inputs[rows], batch.targets[rows]))
+            else:
+                self._backward(action, share)
+        return total
+
+    def _forward(self, action: Action, micro: Batch) -> float:
+        stage, value, after_ns = self.stages[action.stage], micro.inputs, 0
+        if action.stage:
+            taken, after_ns = self._handover.take(action)
+            assert taken is not None  # a forward always makes something
+            value = taken
+        came = wrap(value, Leaf() if action.stage and value.dtype.kind == "f" else None)
+        start_ns = self._begin(action, after_ns)
+        if action.stage == self._last:
+            _, made = loss_of(lambda _: stage(came), self._loss, micro)
+        else:
+            made = _one_tensor(stage, stage(came))
+        self._live[action.stage, action.micro] = Live(came, made)
+        end_ns = self._end(action, start_ns)
+        if action.stage == self._last:
+            return float(made.item())
+        self._handover.give(made.value, action, end_ns)
+        return 0.0
+
+    def _backward(self, action: Action, share: float) -> None:
+        ct, after_ns = (np.asarray(share), 0) if action.stage == self._last else self._handover.take(action)
+        start_ns = self._begin(action, after_ns)
+        came, made = self._live.pop((action.stage, action.micro))
+        if action.stage == self._last and not made.requires_grad:
+            raise unlearnable()
+        if ct is not None and made.requires_grad:  # neither is so where nothing before or behind can learn
+            made.backward(ct)
+        end_ns = self._end(action, start_ns)
+        if action.stage:
+            found = came.node.grad if isinstance(came.node, Leaf) else None
+            self._handover.give(found, action, end_ns)
+
+    def _begin(self, action: Action, after_ns: int) -> int:
+        start_ns = self._device.begin(action.kind, after_ns)
+        if bus.listeners:
+            bus.emit(ActionStarted(*action, self._device.paced))
+        return start_ns
+
+    def _end(self, action: Action, start_ns: int) -> int:
+        end_ns = self._device.end(action.kind, start_ns)
+        if bus.listeners:
+            bus.emit(ActionFinished(*action, self._device.paced, start_ns, end_ns, self.n_live))
+        return end_ns
+
+
+def _one_tensor(stage: Stage, made: object) -> Tensor:
+    if isinstance(made, Tensor):
+        return made
+    layer = stage.first + len(stage.layers) - 1
+    raise ArgumentError("a stage hands on one tensor", given=f"a {type(made).__name__} from layer {layer}",
+                        hint="let the layer return a tensor, or cut elsewhere: another n_stages")  # fmt: skip

@@ -1,0 +1,156 @@
+"""Runs a compiled plan on one rank over its sockets: rows become pieces of the array, step by step.
+
+A large array goes through in segments that fit the cache, each chunk cut the same way everywhere; so no bit of the
+result depends on where the cuts are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from lab.events.event import Array
+from lab.parallel.paper.plans import REDUCE, SEND, Plan, compile_plan
+from lab.parallel.transport.sockets import Expected, Links, octets_of
+from lab.parallel.transport.wire import Call
+
+SEGMENT = 1 << 19
+"""Bytes of one chunk that go through at once: they stay in the cache, and in what the kernel takes without waiting."""
+SIZES = 16
+"""Sizes of arrays whose stretches a plan remembers."""
+
+
+class Hop(NamedTuple):
+    """A row of a compiled plan."""
+
+    step: int
+    peer: int
+    start: int
+    stop: int
+    reduce: bool
+
+
+class Wave(NamedTuple):
+    """What moves at the same time; sends marked `copied` would be overwritten by a receive of the same wave."""
+
+    sends: tuple[tuple[Hop, bool], ...]
+    receives: tuple[Hop, ...]
+
+
+class Piece(NamedTuple):
+    """A stretch of the array that goes to or comes from `peer` at once."""
+
+    peer: int
+    start: int
+    stop: int
+    flag: bool
+    """Of what goes out: send a copy. Of what comes in: add it."""
+    last: tuple[Hop, int] | None = None
+    """The hop that is complete with this piece, and its bytes."""
+
+
+Turn = tuple[tuple[Piece, ...], tuple[Piece, ...]]
+"""What goes out and what comes in at the same time."""
+
+
+class Waves:
+    """The steps of one rank, and the stretches of arrays of the sizes that it met last."""
+
+    def __init__(self, waves: tuple[Wave, ...], n_chunks: int) -> None:
+        self.waves, self.n_chunks = waves, n_chunks
+        self._met: dict[tuple[int, int, int], tuple[Turn, ...]] = {}
+
+    def turns(self, n_elements: int, itemsize: int) -> Iterable[Turn]:
+        """The steps as stretches of a flat array; those of one segment are kept, the others cost little beside it."""
+        size = (n_elements, itemsize, SEGMENT)
+        if (known := self._met.get(size)) is not None:
+            return known
+        longest = -(-n_elements // self.n_chunks) * itemsize
+        if longest > SEGMENT:
+            return self._turns(n_elements, itemsize, -(-longest // SEGMENT))
+        if len(self._met) >= SIZES:
+            self._met.pop(next(iter(self._met)), None)
+        made = self._met[size] = tuple(self._turns(n_elements, itemsize, 1))
+        return made
+
+    def _turns(self, n_elements: int, itemsize: int, n_segments: int) -> Iterator[Turn]:
+        bounds = [n_elements * chunk // self.n_chunks for chunk in range(self.n_chunks + 1)]
+
+        def stretches(hop: Hop, segment: int) -> list[tuple[int, int]]:
+            if n_segments == 1:
+                return [(bounds[hop.start], bounds[hop.stop])]
+            chunks = itertools.pairwise(bounds[hop.start : hop.stop + 1])
+            return [
+                (a + (b - a) * segment // n_segments, a + (b - a) * (segment + 1) // n_segments) for a, b in chunks
+            ]
+
+        for segment in range(n_segments):
+            for sends, receives in self.waves:
+                outgoing = [
+                    Piece(hop.peer, a, b, copied) for hop, copied in sends for a, b in stretches(hop, segment)
+                ]
+                incoming = []
+                for hop in receives:
+                    incoming += [Piece(hop.peer, a, b, hop.reduce) for a, b in stretches(hop, segment)]
+                    if segment == n_segments - 1:  # one event a hop, when all of it is here
+                        last = hop, (bounds[hop.stop] - bounds[hop.start]) * itemsize
+                        incoming[-1] = incoming[-1]._replace(last=last)
+                yield tuple(outgoing), tuple(incoming)
+
+
+@lru_cache(maxsize=1024)
+def waves_of(plan: Plan, rank: int, world_size: int, n_chunks: int, root: int) -> Waves:
+    """The steps of a rank; a step whose receives meet in a chunk becomes several, so that they add in order."""
+    steps: dict[int, list[tuple[int, Hop]]] = {}
+    for step, kind, peer, start, stop in compile_plan(plan, rank, world_size, n_chunks, root=root).tolist():
+        steps.setdefault(step, []).append((kind, Hop(step, peer, start, stop, kind == REDUCE)))
+    return Waves(tuple(wave for _, hops in sorted(steps.items()) for wave in _waves(hops)), n_chunks)
+
+
+def _waves(hops: list[tuple[int, Hop]]) -> Iterator[Wave]:
+    receives = [hop for kind, hop in hops if kind != SEND]
+    sends = tuple((hop, any(map(partial(_meet, hop), receives))) for kind, hop in hops if kind == SEND)
+    wave: list[Hop] = []
+    for hop in receives:
+        if any(map(partial(_meet, hop), wave)):
+            yield Wave(sends, tuple(wave))
+            sends, wave = (), []
+        wave.append(hop)
+    yield Wave(sends, tuple(wave))
+
+
+def _meet(a: Hop, b: Hop) -> bool:
+    return a.start < b.stop and b.start < a.stop
+
+
+def execute(
+    links: Links,
+    call: Call,
+    flat: Array,
+    waves: Waves,
+    moved: Callable[[Hop, int], object] | None = None,
+) -> None:
+    """Run `waves` on `flat` (1-D, contiguous); `moved(hop, n_bytes)` is told of each chunk range that has come.
+
+    Raises:
+        MeshError, LostRankError: as `Links.exchange`.
+    """
+    octets, size = octets_of(flat), flat.itemsize
+
+    def told(expected: Expected) -> None:
+        if moved is not None and expected.last is not None:
+            moved(*expected.last)
+
+    done = told if moved is not None else None
+    for sends, receives in waves.turns(len(flat), size):
+        outgoing = []
+        for peer, a, b, copied, _ in sends:
+            piece = octets[a * size : b * size]
+            outgoing.append((peer, memoryview(bytes(piece)) if copied else piece))
+        incoming = [
+            Expected(peer, octets[a * size : b * size], flat[a:b] if adds else None, last)
+            for peer, a, b, adds, last in receives
+        ]
+        links.exchange(call, outgoing, incoming, done)

@@ -1,0 +1,321 @@
+"""What a rank's program sees of the others: `comm`, with its rank, the world's size, and the calls that all make.
+
+The same Comm serves ranks on workers and ranks that are threads of one process (`run_local`), over the same sockets.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import itertools
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.errors import ArgumentError, DTypeError, LabError, RankError
+from lab.events.bus import bus
+from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
+from lab.events.event import ORIGIN, Array, Origin
+from lab.parallel.paper.plans import Plan, name_of, plan_of
+from lab.parallel.ranks.execute import Hop, Waves, execute, waves_of
+from lab.parallel.ranks.hearing import Told
+from lab.parallel.ranks.mailbox import Mailbox
+from lab.parallel.transport.alarm import Alarm
+from lab.parallel.transport.sockets import Links
+from lab.parallel.transport.wire import Call, place_of_caller
+
+VALUES = 4096
+"""Entries of an array that an event carries, at most."""
+CONTROL = 1024
+"""Entries of what ranks `agree` on, at most."""
+
+AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
+R = TypeVar("R")
+
+
+class Comm:
+    """One rank's connection to all others of its launch.
+
+    Attributes:
+        rank: 0 to world_size - 1.
+        world_size: how many ranks there are.
+        collective: how many collectives this rank has entered.
+        mailbox: what whoever launched the program says to this rank (`Launch.say`).
+        home: where this rank puts what it tells whoever launched it, while its program runs (`Launch.hear`).
+    """
+
+    def __init__(
+        self, rank: int, world_size: int, links: Links, mailbox: Mailbox | None = None, home: Told | None = None
+    ) -> None:
+        self.rank, self.world_size, self.links = rank, world_size, links
+        self.mailbox: Mailbox = mailbox or Mailbox()
+        self.home: Told = home or Mailbox()
+        self.collective = 0
+        self._call: Call | None = None
+
+    @property
+    def inside(self) -> str:
+        """The call that this rank is in, "" when it computes."""
+        return str(self._call or "")
+
+    def __repr__(self) -> str:
+        return f"Comm(rank={self.rank}, world_size={self.world_size})"
+
+    def all_reduce_(self, array: AnyArray, algorithm: str | Plan = "ring") -> AnyArray:
+        """Sum `array` over all ranks, in place; every rank gets the same bits, which depend on the algorithm.
+
+        Shapes:
+            array: any shape and numeric dtype, equal on all ranks; the result is `array` itself.
+        Args:
+            algorithm: with "all_reduce" a key of COLLECTIVES, or a plan of your own.
+        Raises:
+            MeshError: ranks make different calls.
+            LostRankError: a rank died, or nothing moved for the time-out of the launch.
+        Example:
+            >>> [float(x.sum()) for x in run_local("all_reduce", "ring", [np.ones(4)] * 3)]
+            [12.0, 12.0, 12.0]
+        """
+        self.run_(array, "all_reduce", algorithm)
+        return array
+
+    def broadcast_(self, array: AnyArray, root: int = 0, algorithm: str | Plan = "flat") -> AnyArray:
+        """Make `array` what it is on rank `root`, in place.
+
+        Shapes:
+            array: any shape and dtype without objects, equal on all ranks; the result is `array` itself.
+        Raises:
+            ArgumentError: there is no such root.
+            MeshError, LostRankError: as `all_reduce_`.
+        Example:
+            >>> [x.tolist() for x in run_local("broadcast", "flat", [np.full(2, rank) for rank in range(3)], root=1)]
+            [[1, 1], [1, 1], [1, 1]]
+        """
+        self.run_(array, "broadcast", algorithm, root=root)
+        return array
+
+    def run_(self, array: Array, operation: str, algorithm: str | Plan, *, root: int = 0) -> None:
+        """Run any plan of COLLECTIVES, or one of your own, on `array`, in place."""
+        self._require_peer(root, "root")
+        plan = plan_of(operation, algorithm)
+        name = algorithm if isinstance(algorithm, str) else name_of(plan)
+        text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root else "")
+        flat = _flat(array, adds=True)
+        self._collective(operation, name, text, flat, waves_of(plan, self.rank, self.world_size, self.world_size, root))
+        _put_back(flat, array)
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
+        self._collective("barrier", "naive", "barrier", np.zeros(1, np.int8), waves)
+
+    def agree(self, words: AnyArray) -> AnyArray:
+        """Sum a few numbers over all ranks, in place, and record nothing: control, such as "has anybody a nan?".
+
+        Shapes:
+            words: any shape of at most 1,024 entries, equal on all ranks; the result is `words` itself, the same bits
+                on every rank.
+        Raises:
+            ArgumentError: it is too large to be control.
+            MeshError, LostRankError: as `all_reduce_`.
+        Example:
+            >>> run_ranks(lambda comm: comm.agree(np.array([comm.rank, 1])).tolist(), world_size=3)
+            [[3, 3], [3, 3], [3, 3]]
+        """
+        if words.size > CONTROL:
+            raise ArgumentError("ranks agree on a few numbers", given=_kind(words), hint="all_reduce_ sums arrays")
+        number, self.collective = self.collective, self.collective + 1
+        text = f"agreement {_kind(words)}"
+        flat = _flat(words, adds=True)
+        waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
+        self._call = Call(number, text, place_of_caller())
+        execute(self.links, self._call, flat, waves)
+        self._call = None
+        _put_back(flat, words)
+        return words
+
+    def send(self, array: Array, peer: int, tag: int = 0) -> None:
+        """Send a copy of `array` to `peer`, which receives it with the same tag, now or later; does not wait for it.
+
+        Raises:
+            ArgumentError: the peer does not exist or is this rank.
+        """
+        self._require_peer(peer, "peer", other=True)
+        call, flat = _message(tag, array), _flat(array, writes=False)
+        self._call = call
+        self.links.send(call, peer, flat)
+        self._call = None
+
+    def recv(self, array: AnyArray, peer: int, tag: int = 0) -> AnyArray:
+        """Receive into `array` what `peer` sent with this tag; messages with other tags wait for their `recv`.
+
+        Shapes:
+            array: shape and dtype as sent; the result is `array` itself.
+        Raises:
+            MeshError: what was sent has another shape or dtype, or the peer has ended.
+            LostRankError: the peer died, or nothing came for the time-out of the launch.
+        """
+        self._require_peer(peer, "peer", other=True)
+        call, flat = _message(tag, array), _flat(array)
+        self._call = call
+        self.links.receive(call, peer, flat)
+        self._call = None
+        _put_back(flat, array)
+        return array
+
+    def _collective(self, operation: str, algorithm: str, text: str, flat: Array, waves: Waves) -> None:
+        number = self.collective
+        self.collective += 1
+        about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
+        if heard := bool(bus.listeners):
+            bus.emit(CollectiveStarted(*about, _copy(flat)))
+
+        def moved(hop: Hop, n_bytes: int) -> None:
+            first, last = (len(flat) * chunk // self.world_size for chunk in (hop.start, hop.stop))
+            bus.emit(
+                ChunkMoved(number, hop.step, hop.peer, self.rank, hop.start, hop.stop, hop.reduce, n_bytes,
+                           _copy(flat[first:last]))
+            )  # fmt: skip
+
+        self._call = Call(number, text, place_of_caller())
+        execute(self.links, self._call, flat, waves, moved if heard else None)
+        self._call = None  # after an error it stays: who asks shall learn where it happened
+        if heard:
+            bus.emit(CollectiveFinished(*about))
+
+    def _require_peer(self, peer: int, what: str, *, other: bool = False) -> None:
+        if not 0 <= peer < self.world_size or (other and peer == self.rank):
+            raise ArgumentError(
+                f"rank {self.rank} has no such {what}",
+                given=f"{what}={peer}, world_size={self.world_size}",
+                hint="ranks are 0 to world_size - 1" + (", and none sends to itself" if other else ""),
+            )
+
+
+def _copy(flat: Array) -> Array | None:
+    """For an event: if a listener wants values, and there are few."""
+    return flat.copy() if bus.values and flat.size <= VALUES else None
+
+
+def _message(tag: int, array: Array) -> Call:
+    return Call(tag, f"message with tag {tag}, {_kind(array)}", place_of_caller())
+
+
+def _kind(array: Array) -> str:
+    """In words: "float32[3, 4]"."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint="np.asarray makes one")
+    return _kind_of(array.dtype, array.shape)
+
+
+@lru_cache(maxsize=1024)  # the name of a dtype is worth 4 us
+def _kind_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    return f"{dtype}{list(shape)}"
+
+
+def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Array:
+    """`array` as 1-D contiguous memory, its own or a copy."""
+    if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
+        hint = "convert it with astype to float32 or float64"
+        raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}", hint=hint)
+    if writes and not array.flags.writeable:
+        raise ArgumentError("the array cannot be written to", given="a read-only array", hint="give a copy of it")
+    return (array if array.flags.c_contiguous else array.copy(order="C")).reshape(-1)
+
+
+def _put_back(flat: Array, array: Array) -> None:
+    """Write what `_flat` gave into `array`, if it was a copy."""
+    if not array.flags.c_contiguous:
+        array[...] = flat.reshape(array.shape)
+
+
+def run_ranks(
+    program: Callable[..., R],
+    *args: object,
+    world_size: int,
+    timeout: float = 60.0,
+    mailboxes: Sequence[Mailbox] | None = None,
+) -> list[R]:
+    """Run `program(comm, *args)` on `world_size` ranks that are threads of this process; their results by rank.
+
+    Args:
+        mailboxes: one for each rank, through which other threads talk to it while it runs (`comm.mailbox`).
+
+    Raises:
+        RankError: the program raised on a rank.
+        ArgumentError: mailboxes were given, and not one for each rank.
+
+    Example:
+        >>> run_ranks(lambda comm: float(comm.all_reduce_(np.ones(1) * comm.rank)[0]), world_size=4)
+        [6.0, 6.0, 6.0, 6.0]
+    """
+    if mailboxes is not None and len(mailboxes) != world_size:
+        raise ArgumentError("each rank has one mailbox", given=f"{len(mailboxes)} for {world_size} ranks",
+                            hint="[Mailbox() for _ in range(world_size)]")  # fmt: skip
+    alarm = Alarm()
+    results: list[R | None] = [None] * world_size
+    failures: list[tuple[int, BaseException]] = []
+    meshes = _socketpairs(world_size)
+
+    def run(rank: int) -> None:
+        ORIGIN.set(Origin(rank, ORIGIN.get().run))
+        links = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout)
+        try:
+            results[rank] = program(Comm(rank, world_size, links, mailboxes[rank] if mailboxes else None), *args)
+            links.leave()
+        except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
+            failures.append((rank, error))
+            alarm.ring("raised", f"rank {rank} raised {type(error).__name__}", rank=rank)
+        finally:
+            links.close()
+
+    threads = [
+        threading.Thread(target=contextvars.copy_context().run, args=(run, rank), name=f"lab-rank-{rank}", daemon=True)
+        for rank in range(world_size)
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        alarm.ring("stopped", "the launch was stopped")
+        for thread in threads:
+            thread.join()
+        raise
+    finally:
+        alarm.close()
+    if failures:
+        rank, error = failures[0]
+        if isinstance(error, LabError):
+            raise error
+        raise RankError(f"rank {rank} raised {type(error).__name__}", given=error, rank=rank,
+                        hint="its traceback stands above") from error
+    return cast("list[R]", results)
+
+
+def run_local(
+    operation: str, algorithm: str | Plan, arrays: Sequence[Array], *, root: int = 0
+) -> list[npt.NDArray[Any]]:
+    """Run a collective on copies of `arrays`, one per rank, in threads of this process: the oracle for workers.
+
+    Example:
+        >>> [x.tolist() for x in run_local("all_reduce", "naive", [np.array([1, 2]), np.array([10, 20])])]
+        [[11, 22], [11, 22]]
+    """
+    copies = [np.array(array) for array in arrays]
+    run_ranks(lambda comm: comm.run_(copies[comm.rank], operation, algorithm, root=root), world_size=len(copies))
+    return copies
+
+
+def _socketpairs(world_size: int) -> list[dict[int, socket.socket]]:
+    """A full mesh of connected, non-blocking sockets in this process."""
+    meshes: list[dict[int, socket.socket]] = [{} for _ in range(world_size)]
+    for a, b in itertools.combinations(range(world_size), 2):
+        meshes[a][b], meshes[b][a] = socket.socketpair()
+        meshes[a][b].setblocking(False)
+        meshes[b][a].setblocking(False)
+    return meshes

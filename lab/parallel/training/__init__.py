@@ -1,0 +1,1 @@
+"""Training on ranks: how they are led, and data parallelism."""

@@ -1,0 +1,264 @@
+"""A training that ranks on a cluster carry out, as a job of an ordinary run in this process.
+
+The run's thread asks for steps, holds and changes; orders go to rank 0, words come back. The training that stays here
+stands where the ranks stood when they were last held, or at the end: whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from lab.autograd import Tensor
+from lab.errors import ArgumentError, RunError
+from lab.events import Event
+from lab.parallel.cluster.cluster import Cluster, require_guard
+from lab.parallel.cluster.launching import Launch
+from lab.parallel.training.steering import At, Held, Order
+from lab.training.job import RECORDED
+from lab.training.result import Result
+from lab.training.trainer import Training
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+LISTENS = 0.5
+"""Seconds after which it looks whether the launch has ended, if it hears nothing."""
+ENDS = 10.0
+"""Seconds that a launch has to end when its job is closed; after that only the scheduler can help."""
+
+Program = Callable[..., Any]
+"""`program(comm, payload, run, *args)`, on every rank: `unpacked(payload)` is a copy of the training, `run` the name of
+its run; it is led by a `Steering`, and what it returns on rank 0 is what the training stands at in the end."""
+
+
+class ClusterJob:
+    """The job of a run whose steps ranks on a cluster do.
+
+    Args:
+        training: stays here and is what the run shows; ranks get copies.
+        program: what each rank runs.
+        args: for the program, after its payload and the name of the run.
+        kinds: of events that the run's recording takes.
+        cluster: where; None starts one for this run and closes it at the end.
+        timeout: of the launch, and how long a stop waits for the ranks to end their step.
+        options: of the launch.
+
+    Attributes:
+        payload: the training as it is sent.
+
+    Raises:
+        ArgumentError: the training cannot be sent to workers.
+        MeshError: a script would start workers whenever it is imported.
+    """
+
+    def __init__(
+        self,
+        training: Training,
+        program: Program,
+        args: tuple[object, ...] = (),
+        *,
+        kinds: tuple[type[Event], ...] = RECORDED,
+        cluster: Cluster | Client | str | None = None,
+        world_size: int | None = None,
+        timeout: float = 60.0,
+        **options: Any,
+    ) -> None:
+        import sys
+
+        if cluster is None:
+            require_guard(sys._getframe(1))
+        self.training, self.n_steps, self.step = training, training.n_steps, training.step
+        self.kinds, self._program, self._args, self.payload = kinds, program, args, packed(training)
+        self._where, self._world_size, self._options = cluster, world_size, {"timeout": timeout, **options}
+        self._patience = timeout
+        self._cluster: Cluster | None = None
+        self._launch: Launch | None = None
+        self._over = self._ahead = self._going = self._has_news = False
+        self._serial, self._held = 0, -1  # the last order, and the last that ranks carried out and then stood still
+        self._trouble: RunError | None = None
+
+    # --- what does not touch the ranks
+
+    @property
+    def parameters(self) -> Sequence[Tensor]:
+        return self.training.parameters
+
+    @property
+    def finished(self) -> bool:
+        return self.step >= self.n_steps
+
+    @property
+    def hyperparameters(self) -> dict[str, float]:
+        return self.training.hyperparameters
+
+    def check(self, name: str, value: float) -> None:
+        self.training.check(name, value)
+
+    # --- in the run's thread
+
+    def begin(self, run: str) -> None:
+        n_workers = self._world_size if self._where is None else None
+        self._cluster = self._where if isinstance(self._where, Cluster) else Cluster(n_workers, self._where)
+        args = (self.payload, run, *self._args)
+        self._launch = self._cluster.start(self._program, *args, world_size=self._world_size, **self._options)
+        self._has_news = True
+
+    def run_ahead(self) -> None:
+        self._ahead = True
+
+    def hold(self) -> None:
+        self._ahead, launch = False, self._launched
+        if self._going:
+            self._ask("hold")
+        self._listen(lambda: self._held >= 0 or self._queues)  # ranks begin held, if they have begun
+        if not self._over and launch.wait(0):  # a launch that ended although it was held has lost a rank
+            self._end()
+        if self._has_news and not self._over:
+            launch.catch_up()  # who sees that the run is paused shall find its last step in the recording
+            self._has_news = False
+
+    def advance(self) -> RunError | None:
+        """A step that was granted, or some that ranks ran ahead; none if it takes long: the run may be stopped."""
+        before, self._has_news = self.step, True
+        if not self._ahead:
+            self._ask("go", 1)
+        elif self._held < 0:  # the ranks have not begun, and may have to wait for workers
+            self._listen(lambda: self._held >= 0, LISTENS)
+        else:
+            if not self._going:
+                self._order("go", math.inf)
+                self._going = True
+            self._listen(lambda: self.step > before or self._trouble is not None, LISTENS)
+        trouble, self._trouble = self._trouble, None
+        return trouble
+
+    def set(self, name: str, value: float) -> None:
+        self.training.optimizer.set(name, value)
+        if not self._over:
+            self._order("set", value, name)
+
+    def rewind(self) -> None:
+        if self._over:
+            self.training.rewind()
+            self.step = self.training.step
+        else:
+            self._ask("rewind")
+
+    def result(self, run: str, state: str, elapsed_ms: float) -> Result:
+        if not self._over and self._queues:
+            self._over = True  # no rank has begun: nothing is to be taken over, and close() does the rest
+        elif not self._over:
+            self._order("stop")
+            self._listen(lambda: False, self._patience)
+            if not self._over:  # a rank does not come to the end of its step
+                self._launched.stop()
+                self._end()
+        return self.training.result(run, state, elapsed_ms)
+
+    def close(self) -> None:
+        self._over = True
+        if self._launch is not None:
+            self._launch.stop()
+            self._launch.wait(ENDS)
+        if self._cluster is not None and self._cluster is not self._where:
+            self._cluster.close()
+
+    # --- orders and words
+
+    @property
+    def _launched(self) -> Launch:
+        assert self._launch is not None, "the run has begun"
+        return self._launch
+
+    @property
+    def _queues(self) -> bool:
+        """Whether no rank has begun, for all workers are busy."""
+        return self._launched.state == "waiting" and bool(self._launched.waits_for)
+
+    def _order(self, kind: str, value: float = 0.0, name: str = "") -> None:
+        self._serial += 1
+        try:
+            self._launched.say(Order(self._serial, kind, value, name))
+        except RunError:
+            if not self._launched.wait(0):  # that it has ended is met where one listens
+                raise
+
+    def _ask(self, kind: str, value: float = 0.0) -> None:
+        """Order, and wait until the ranks are held after it."""
+        self._order(kind, value)
+        serial = self._serial
+        self._listen(lambda: self._held >= serial)
+
+    def _listen(self, enough: Callable[[], bool], seconds: float = math.inf) -> None:
+        """Take words until it is enough, the ranks have ended, or so much time has passed."""
+        launch, until = self._launched, monotonic() + seconds
+        while not self._over and not enough() and monotonic() < until:
+            words = launch.hear(min(LISTENS, seconds))
+            for _, word in words:
+                self._take(word)
+            if not words and launch.wait(0):
+                self._end()
+
+    def _take(self, word: At | Held) -> None:
+        self.step = max(self.step, word.step) if isinstance(word, At) else word.step
+        if isinstance(word, Held):
+            self._held, self._trouble = word.serial, word.trouble
+            self._going = self._going and word.serial < self._serial
+            if word.standing is not None:
+                self._stand(word.standing)
+
+    def _end(self) -> None:
+        """Take over what the ranks left, or raise what ended them."""
+        self._over, self._going = True, False
+        standing = self._launched.result()[0]
+        self._stand(standing)
+
+    def _stand(self, standing: Any) -> None:
+        self.training.stand(standing)
+        self.step = self.training.step
+
+
+# --- what travels ----------------------------------------------------------------------------------------------------
+
+
+def packed(training: Training) -> bytes:
+    """A training that has not begun, to be sent; what its optimiser has learned before goes with it.
+
+    Raises:
+        ArgumentError: a part of it cannot be sent; names the part.
+    """
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(_parts(training)))
+    except Exception as error:
+        for name, part in _parts(training).items():
+            if (why := _unsendable(part)) is not None:
+                raise ArgumentError(f"the {name} cannot be sent to workers", given=why,
+                                    hint="open files, locks and connections stay at home: make them in forward"
+                                    if name == "model" else "make what it holds on the workers") from error
+        raise
+
+
+def unpacked(payload: bytes) -> Training:
+    """The copy of the training on a rank."""
+    return Training(**pickle.loads(payload))  # noqa: S301 -- it came over the cluster's own connection
+
+
+def _parts(training: Training) -> dict[str, Any]:
+    names = ("model", "loader", "validation", "loss", "optimizer", "n_epochs", "measure_every")
+    return {name: getattr(training, name) for name in names}
+
+
+def _unsendable(part: object) -> str | None:
+    import cloudpickle
+
+    try:
+        cloudpickle.dumps(part)
+    except Exception as error:  # noqa: BLE001 -- it is told
+        return f"{type(error).__name__}: {error}"
+    return None

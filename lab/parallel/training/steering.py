@@ -1,0 +1,186 @@
+"""How ranks that train together are led: what rank 0 is told, all do, between the same two steps.
+
+Orders come to the mailbox of rank 0. Once a step the ranks agree on a few numbers anyway (the loss, who has a nan); the
+next order travels with them. While they are held they agree on nothing but orders, often enough that nobody's patience
+ends; so every rank has done the same steps whenever one is held, changed, sent back or stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.errors import RunError
+from lab.parallel.ranks.runtime import Comm
+
+Numbers = npt.NDArray[np.float64]
+
+KINDS = ("", "go", "hold", "set", "rewind", "stop")
+N_WORDS = 4
+BEAT = 0.5
+"""Seconds between two words of ranks that are held."""
+TELLS = 0.1
+"""Seconds between two words home of ranks that run ahead: each costs the machine a few milliseconds."""
+
+
+class Order(NamedTuple):
+    """What the launcher wants.
+
+    Attributes:
+        serial: grows from order to order; words home name the last that was carried out.
+        kind: "go" for `value` steps (inf: until told otherwise), "hold", "set" hyperparameter `name` to `value`,
+            "rewind", "stop".
+    """
+
+    serial: int
+    kind: str
+    value: float = 0.0
+    name: str = ""
+
+
+class At(NamedTuple):
+    """Word home: so many steps are done, and the next is on its way."""
+
+    serial: int
+    step: int
+
+
+class Held(NamedTuple):
+    """Word home: no rank moves. `standing` is what all of them hold, None if it is as at the last such word."""
+
+    serial: int
+    step: int
+    standing: Any
+    trouble: RunError | None
+
+
+class Steered(Protocol):
+    """What every rank trains; the same calls on all ranks, between the same steps, so they may be collective.
+
+    Attributes:
+        step: steps done.
+    """
+
+    step: int
+
+    @property
+    def finished(self) -> bool:
+        """Whether no step is left."""
+
+    def advance(self) -> RunError | None:
+        """One step. Calls `Steering.agree` once, on every rank. All ranks return an error, or none does."""
+
+    def set(self, name: str, value: float) -> None:
+        """Set a hyperparameter."""
+
+    def rewind(self) -> None:
+        """Go back to the last state known to be sound."""
+
+    def standing(self) -> Any:
+        """What goes home when the ranks are held and at the end; only that of rank 0 does. Arrays are copies."""
+
+
+class Steering:
+    """One rank's hands on the wheel; all ranks of a training make one, with the same names.
+
+    Args:
+        names: of the hyperparameters that can be set.
+
+    Example:
+        >>> from lab.parallel import run_ranks
+        >>> from lab.training import Countdown
+        >>> class Counting(Countdown):
+        ...     def standing(self): return self.n
+        >>> def program(comm):
+        ...     comm.mailbox.put(Order(1, "set", 2.0, "by"))
+        ...     comm.mailbox.put(Order(2, "go", math.inf))
+        ...     counting = Counting(7)
+        ...     return Steering(comm, ["by"]).lead(counting), counting.step
+        >>> run_ranks(program, world_size=2)
+        [(0, 4), (0, 4)]
+    """
+
+    def __init__(self, comm: Comm, names: Sequence[str]) -> None:
+        self.comm, self.names = comm, list(names)
+        self._orders: deque[Order] = deque()
+        self._order = Order(0, "")  # what the last agreement brought, until it is carried out
+        self._serial, self._n_granted, self._stopping = 0, 0.0, False
+        self._has_agreed, self._told = False, 0.0
+        self._beat = min(BEAT, comm.links.timeout / 4)
+
+    def agree(self, numbers: Numbers) -> Numbers:
+        """The sums of `numbers` over all ranks, and with them the next order: once in every step.
+
+        Shapes:
+            numbers: (n,), the same n on all ranks; result: the same.
+        """
+        if self.comm.rank == 0:
+            self._orders.extend(self.comm.mailbox.take())  # type: ignore[arg-type]
+        words = np.zeros(N_WORDS + len(numbers))
+        words[N_WORDS:] = numbers
+        if self._orders:
+            order = self._orders.popleft()
+            words[:N_WORDS] = (order.serial, KINDS.index(order.kind), order.value, self._number(order.name))
+        self.comm.agree(words)
+        serial, kind, value, name = words[:N_WORDS].tolist()
+        self._order = Order(int(serial), KINDS[int(kind)], value, self.names[int(name)] if self.names else "")
+        self._has_agreed = True
+        return words[N_WORDS:]
+
+    def lead(self, job: Steered) -> Any:
+        """Carry out `job` as the launcher says, from a held beginning to its end; what it stands at then."""
+        trouble: RunError | None = None
+        while not job.finished and not self._stopping:
+            if self._n_granted <= 0:
+                self._hold(job, trouble)
+                continue
+            self._has_agreed = False
+            trouble = job.advance()
+            if not self._has_agreed:
+                self.agree(np.zeros(0))
+            self._n_granted = 0.0 if trouble else self._n_granted - 1
+            self._carry_out(job)
+            self._progress(job)
+        return job.standing()
+
+    def _hold(self, job: Steered, trouble: RunError | None) -> None:
+        self._tell(Held(self._serial, job.step, job.standing(), trouble))
+        while self._n_granted <= 0 and not self._stopping:
+            if self.comm.rank == 0 and not self._orders:
+                self.comm.mailbox.wait(self._beat)
+            self.agree(np.zeros(0))
+            if kind := self._carry_out(job):
+                moved = kind == "rewind"
+                self._tell(Held(self._serial, job.step, job.standing() if moved else None, None))
+
+    def _carry_out(self, job: Steered) -> str:
+        order, self._order = self._order, Order(0, "")
+        if order.kind in {"go", "hold"}:
+            self._n_granted = order.value
+        elif order.kind == "set":
+            job.set(order.name, order.value)
+        elif order.kind == "rewind":
+            job.rewind()
+            self._n_granted = 0.0
+        elif order.kind == "stop":
+            self._stopping = True
+        self._serial = order.serial or self._serial
+        return "" if order.kind in {"go", "stop"} else order.kind
+
+    def _progress(self, job: Steered) -> None:
+        if self.comm.rank == 0 and self._n_granted == math.inf and monotonic() - self._told > TELLS:
+            self._tell(At(self._serial, job.step))
+
+    def _tell(self, word: At | Held) -> None:
+        if self.comm.rank == 0:
+            self._told = monotonic()
+            self.comm.home.put(word)
+
+    def _number(self, name: str) -> int:
+        return self.names.index(name) if name else 0

@@ -1,0 +1,40 @@
+"""Whether two ranks are in the same call: a header that says something else is an error which names both sides.
+
+The same program has the same calls on all ranks; what differs is a mistake, and the earlier it is told the better.
+"""
+
+from __future__ import annotations
+
+from lab.errors import MeshError
+from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, Call, Header, mark_of
+
+
+def require_agreement(rank: int, kind: int, call: Call, peer: int, header: Header, n_bytes: int) -> None:
+    """Compare what `rank` waits for, `n_bytes` of a `call` of a `kind`, with the header that came from `peer`.
+
+    Raises:
+        MeshError: they differ; both ranks, both calls and both lines are named, or who has ended its program.
+
+    Example:
+        >>> header = Header(COLLECTIVE, 1, 0, 0, 8, mark_of(Call(0, "barrier", "a.py:1")), "barrier at a.py:1")
+        >>> require_agreement(0, COLLECTIVE, Call(0, "barrier", "a.py:2"), 1, header, 8)
+        >>> require_agreement(0, COLLECTIVE, Call(0, "agreement int64[1]", "a.py:3"), 1, header, 8)
+        Traceback (most recent call last):
+        lab.errors.MeshError: ranks 0 and 1 make different calls
+        given: rank 0: agreement int64[1] at a.py:3; rank 1: barrier at a.py:1
+        hint:  every rank must make the same calls in the same order, with equal shapes and dtypes
+    """
+    agree = header.kind == kind and header.n_bytes == n_bytes and header.mark == mark_of(call)
+    if agree and (kind != COLLECTIVE or header.number == call.number):
+        return
+    if GOODBYE in {header.kind, kind}:
+        gone = header.kind == GOODBYE
+        ended, still, words = (peer, rank, str(call)) if gone else (rank, peer, header.words)
+        raise MeshError(f"rank {ended} has ended its program, and rank {still} waits for it",
+                        given=f"rank {still}: {words}", hint="every rank must make the same calls")  # fmt: skip
+    raise MeshError(
+        f"ranks {min(rank, peer)} and {max(rank, peer)} make different calls",
+        given=f"rank {rank}: {call}; rank {peer}: {header.words}"
+        + (f" (calls number {call.number} and {header.number})" if header.number != call.number else ""),
+        hint="every rank must make the same calls in the same order, with equal shapes and dtypes",
+    )

@@ -1,0 +1,110 @@
+"""RingView where not all is well or not all is there: nothing yet, ranks missing, lost, wrong, or too many."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lab
+from lab.events import RankLost, bus
+from lab.parallel import Recv, Send, run_local
+from tests.widgets.golden_ranks import as_rank, collective, ranks_of, told
+from tests.widgets.looking import cells, node, recorded, scenes, stops
+from widgets import Player, RingView
+from widgets.pictures.measure import text_width
+from widgets.pictures.tree import tree_of
+
+# --- not all of it ---
+
+
+def test_nothing_recorded_says_how_to_record():
+    rec = told([])
+    view = RingView(rec)
+    assert view.picture_at(0).nodes == ()
+    assert view.text_at(0).startswith("No collective was recorded")
+    assert Player(view).text.startswith("1 of 1: No collective was recorded")
+
+
+def test_while_recording_the_newest_is_shown_and_who_is_missing_is_named():
+    with lab.record(detail="value") as rec:
+        view = RingView(rec)
+        assert view.text_at(0) == "No collective yet: the first comm.all_reduce_ of a rank shows here."
+        events = collective("all_reduce", "ring", ranks_of(4))
+        def emit(some):
+            for rank, event in some:
+                with as_rank(rank):
+                    bus.emit(event)
+            return view.sentence_at(len(rec))
+
+        assert emit(events[:1]) == "1 of 4 ranks entered all_reduce by ring; ranks 1, 2 and 3 are not here yet."
+        assert node(view.picture_at(len(rec)), "r3").state == "waiting"
+        assert "r3.0" not in cells(view.picture_at(len(rec)))
+        assert emit(events[1:6]).startswith("Step 1 of 6: rank")
+        assert emit(events[6:-2]) == "2 of 4 ranks left all_reduce."
+        assert emit(events[-2:]).startswith("All 4 ranks left")
+
+
+def test_one_rank_alone_has_nothing_to_move():
+    view = RingView(recorded("all_reduce", "ring", [np.ones(3)]))
+    assert view.sentence_at(stops(view)[-1]) == "One rank: every rank holds the sum of all parts, without a step."
+    assert "nothing moves" in scenes(view)[-1].caption
+    assert all(n.state == "done" for n in scenes(view)[-1].nodes)
+
+
+def test_a_lost_rank_is_drawn_as_lost_and_the_collective_as_not_ended():
+    events = collective("all_reduce", "ring", ranks_of(4))[:10]
+    view = RingView(told([*events, (0, RankLost(1, 2, "w", "the worker left"))]))
+    last = scenes(view)[-1]
+    assert node(last, "r2").state == "trouble"
+    assert "lost" in {mark.text for mark in last.marks}
+    assert view.sentence_at(stops(view)[-1]) == "Rank 2 was lost (the worker left): all_reduce by ring did not end."
+
+
+def double(rank, world_size, n_chunks):
+    """A wrong plan: everything is added twice."""
+    for _ in range(2):
+        yield Send((rank + 1) % world_size, 0, n_chunks), Recv((rank - 1) % world_size, 0, n_chunks, reduce=True)
+
+
+def test_a_wrong_plan_that_ran_is_said_to_be_no_sum():
+    with lab.record(detail="value") as rec:
+        run_local("all_reduce", double, ranks_of(3))
+    view = RingView(rec)
+    end = scenes(view)[-1]
+    assert node(end, "r0.0").state == "trouble"
+    assert "All 3 ranks left, but this is no all_reduce: rank 0 holds" in view.sentence_at(len(rec))
+    assert cells(end)["r0.0"][1] == "0+1+2+2"
+
+
+def test_sixteen_ranks_say_how_many_chunks_are_complete():
+    view = RingView(recorded("all_reduce", "ring", ranks_of(16)))
+    at = scenes(view)
+    assert [node(at[k], "r3.all").label for k in (0, 15, 31)] == ["0 of 16", "1 of 16", "16 of 16"]
+    assert len(at) == 32
+    assert tree_of(at[-1])["nodes"]
+
+
+@pytest.mark.parametrize("n", [2, 8])
+def test_no_card_changes_its_place_while_it_plays(n):
+    at = scenes(RingView(recorded("all_reduce", "ring", ranks_of(n))))
+    places = [{m.id: m[1:5] for m in scene.nodes} for scene in at]
+    assert all(place == places[0] for place in places)
+    assert len({scene.extent for scene in at}) == 1
+
+
+@pytest.mark.parametrize(("n", "algorithm"), [(2, "ring"), (4, "naive"), (8, "ring")])
+def test_words_are_not_longer_than_their_room(n, algorithm):
+    for scene in scenes(RingView(recorded("all_reduce", algorithm, ranks_of(n)))):
+        for cell in (m for m in scene.nodes if "." in m.id):
+            assert text_width(cell.label, 14, bold=True) <= cell.width
+            assert text_width(cell.sublabel, 12) <= cell.width
+        names = {m.id: m for m in scene.nodes}
+        for edge in scene.edges:
+            a, b = names[edge.source], names[edge.target]
+            if abs(a.y - b.y) < 1 and not edge.bends:
+                assert text_width(edge.label, 12) <= abs(a.x - b.x) - a.width
+
+
+def test_events_that_were_lost_are_told():
+    rec = told(collective("all_reduce", "ring", ranks_of(2)), limit=7)
+    assert "events were lost on the way" in RingView(rec).picture_at(len(rec)).caption
