@@ -63,7 +63,7 @@ def test_the_four_pieces_have_the_weights_of_one_process(learner):
 @pytest.mark.parametrize(("run", "code"), [("gpipe", "PipelineView(gpipe)"), ("own", "PipelineView(own)")])
 def test_every_action_of_the_run_is_a_bar_in_the_page(learner, run, code):
     assert learner.kernel(f"len({run}.recording.columns(lab.events.ActionFinished)['rank'])") == 64
-    bars = learner.cell(code).locator("[data-kind$=_span]")
+    bars = learner.cell(code).locator(".lab-node[data-key][data-kind$=_span]")
     expect(bars).to_have_count(64)
     expect(learner.cell(code).get_by_text("paced").first).to_be_visible()
 

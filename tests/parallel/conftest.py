@@ -10,10 +10,20 @@ import pytest
 from lab.parallel.cluster.cluster import Cluster
 
 
+N_WORKERS = 4
+
+
 @pytest.fixture(scope="session")
-def cluster():
-    with Cluster(4) as cluster:
+def session_cluster():
+    with Cluster(N_WORKERS) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cluster(session_cluster):
+    """All workers are there: one that the test before killed has been started again by its nanny."""
+    session_cluster.client.wait_for_workers(N_WORKERS, timeout=60)
+    return session_cluster
 
 
 def family():
