@@ -9,7 +9,6 @@ import pytest
 
 from lab.parallel.cluster.cluster import Cluster
 
-
 N_WORKERS = 4
 
 
