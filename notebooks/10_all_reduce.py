@@ -4,7 +4,7 @@
 # Four processes train copies of one network. Each has a gradient of its own, and each needs the sum of all four.
 # Something has to be sent. How little is enough?
 #
-# *Working through takes 20 to 30 minutes. Running all cells takes about 30 seconds and 800 MB.*
+# *Working through takes 20 to 30 minutes. Running all cells takes about 30 seconds and 350 MB.*
 
 # %%
 import numpy as np

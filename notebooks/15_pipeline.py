@@ -4,7 +4,7 @@
 # A network that is too large for one machine is cut into pieces, one for each rank. But the second piece needs what the
 # first one computed. Who works, who waits, and does the order of the work matter?
 #
-# *Working through takes 20 to 30 minutes. Running all cells takes about 60 seconds and 850 MB.*
+# *Working through takes 20 to 30 minutes. Running all cells takes about 60 seconds and 700 MB.*
 
 # %%
 import lab
