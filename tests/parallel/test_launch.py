@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from distributed import Client
 
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
@@ -178,3 +179,27 @@ def test_a_client_that_goes_in_the_middle_takes_its_own_run_with_it_and_no_other
             assert not hers.wait(0.01)
     assert hers.wait(30)
     assert len(his.result()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"world_size": "4"}, "world_size is a whole number of at least 1"),
+        ({"world_size": 0}, "world_size is a whole number of at least 1"),
+        ({"world_size": True}, "world_size is a whole number of at least 1"),
+        ({"timeout": "soon"}, "timeout is a number"),
+        ({"timeout": float("nan")}, "a time-out is a positive number of seconds"),
+        ({"time_limit": 0}, "a time-out is a positive number of seconds"),
+        ({"wait": None}, "wait is a number"),
+    ],
+)
+def test_options_that_are_none_are_refused_where_they_are_given(cluster, options, problem):
+    with pytest.raises(ArgumentError, match=problem):
+        cluster.launch(programs.where, **options)
+
+
+def test_a_launch_over_a_closed_client_says_so(cluster):
+    client = Client(cluster.client.scheduler.address)
+    client.close()
+    with pytest.raises(MeshError, match="the connection to the cluster is closed\ngiven: a Client that is closed"):
+        launch(programs.where, client=client)

@@ -14,8 +14,9 @@ from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from lab.checks import number, whole
 from lab.config import STATE, State
-from lab.errors import ArgumentError, LostRankError, MeshError, RunError
+from lab.errors import ArgumentError, LabError, LostRankError, MeshError, RunError
 from lab.events.bus import bus
 from lab.events.catalogue import RankLost
 from lab.events.event import ORIGIN, Origin
@@ -67,8 +68,15 @@ class Launch:
         if transport not in TRANSPORTS:
             hint = f"one of {', '.join(TRANSPORTS)}"
             raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
-        if not timeout > 0:
-            raise ArgumentError("a time-out is a positive number of seconds", given=timeout, hint="60 is usual")
+        if world_size is not None:
+            world_size = whole("world_size", world_size, least=1, hint="one rank per worker; None takes all workers")
+        for name, seconds in (("timeout", timeout), ("time_limit", time_limit)):
+            if seconds is not None and not number(name, seconds, hint="in seconds") > 0:
+                raise ArgumentError("a time-out is a positive number of seconds", given=f"{name}={seconds}",
+                                    hint="60 is usual")  # fmt: skip
+        wait = number("wait", wait, hint="in seconds; 0 does not wait for workers")
+        if client.status != "running":
+            raise _closed(client)
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
         self.workers: tuple[str, ...] = ()
         self._payload = _pickled(program, args)
@@ -175,7 +183,8 @@ class Launch:
             self._results = self._go()
             self.state = "finished"
         except BaseException as error:  # noqa: BLE001 -- raised again by result()
-            self._error = error
+            gone = self._client.status != "running" and not isinstance(error, LabError)
+            self._error = _closed(self._client) if gone else error
             self.state = "stopped" if self._stopped else "failed"
         finally:
             self._mail.close()
@@ -291,6 +300,11 @@ class Launch:
         cause = watching.result()
         missing = set(range(world_size)) - set(outcomes)
         return missing <= {cause.get("rank", -1)} if cause.get("kind") in {"lost", "late"} else not missing
+
+
+def _closed(client: Client) -> MeshError:
+    return MeshError("the connection to the cluster is closed", given=f"a Client that is {client.status}",
+                     hint="make another Cluster(), or another Client")  # fmt: skip
 
 
 def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from lab.autograd import Tensor
-from lab.errors import ArgumentError, RunError
+from lab.errors import ArgumentError, LabError, RankError, RunError
 from lab.events import Event
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
@@ -214,7 +214,13 @@ class ClusterJob:
     def _end(self) -> None:
         """Take over what the ranks left, or raise what ended them."""
         self._over, self._going = True, False
-        standing = self._launched.result()[0]
+        try:
+            standing = self._launched.result()[0]
+        except RankError as error:
+            if isinstance(why := error.__cause__, LabError):  # it speaks of the training, as it would without ranks
+                why.add_note(error.traceback)
+                raise why from None
+            raise
         self._stand(standing)
 
     def _stand(self, standing: Any) -> None:
