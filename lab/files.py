@@ -77,7 +77,7 @@ def require_room(path: str | os.PathLike[str], n_bytes: int) -> None:
 
 
 def _require_replaceable(target: Path) -> None:
-    """Refuse to put a file where there is something else. Root could: a renamed file in place of /dev/null is a file."""
+    """Refuse to put a file where something else is. Root could: what is renamed to /dev/null takes its place."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
