@@ -7,6 +7,7 @@ from distributed import Client
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
 from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
+from lab.parallel.cluster import lease
 from lab.parallel.cluster.cluster import Cluster, launch
 from lab.parallel.ranks.runtime import run_local
 from tests.parallel import programs
@@ -203,3 +204,27 @@ def test_a_launch_over_a_closed_client_says_so(cluster):
     client.close()
     with pytest.raises(MeshError, match="the connection to the cluster is closed\ngiven: a Client that is closed"):
         launch(programs.where, client=client)
+
+
+@pytest.mark.parametrize("n_workers", ["4", 2.5, True, 0, float("nan")])
+def test_a_number_of_workers_that_is_none_is_refused(n_workers):
+    with pytest.raises(ArgumentError, match="n_workers is a whole number of at least 1\ngiven: n_workers="):
+        Cluster(n_workers)
+    with pytest.raises(ArgumentError, match="world_size is a whole number of at least 1"):
+        launch(programs.where, world_size=n_workers)
+
+
+def test_a_client_that_is_none_is_refused():
+    with pytest.raises(ArgumentError, match=r"used through a Client or an address\ngiven: client=3"):
+        Cluster(client=3)
+
+
+def test_a_cluster_that_was_started_here_never_launches_fewer_ranks_in_silence(monkeypatch):
+    monkeypatch.setattr(lease, "RETURNS", 0.0)  # as if a worker took very long to be restarted
+    with Cluster(2) as cluster:
+        assert len(cluster.launch(programs.where)) == 2
+        gone, *_ = cluster.client.scheduler_info(n_workers=-1)["workers"]
+        cluster.client.retire_workers([gone])
+        with pytest.raises(MeshError, match="2 ranks wanted, 1 of 2 workers free, 1 lost and not yet back"):
+            cluster.launch(programs.where, wait=0)
+        assert len(cluster.launch(programs.where, world_size=1)) == 1

@@ -55,7 +55,7 @@ def test_more_than_there_are_is_refused_and_none_too(leases):
 
 def test_a_lost_worker_that_somebody_restarts_is_waited_for_but_not_for_ever(leases):
     leases.left("a", returns=True)
-    assert leases.ask("one", 4).reason == "4 ranks wanted, 3 of 4 workers free"
+    assert leases.ask("one", 4).reason == "4 ranks wanted, 3 of 4 workers free, 1 lost and not yet back"
     leases.arrived("e")
     assert leases.ask("one", 4).state == "queued"  # it is there and not ready
     leases.ready("e")
@@ -68,6 +68,16 @@ def test_a_lost_worker_that_somebody_restarts_is_waited_for_but_not_for_ever(lea
 def test_a_worker_that_was_sent_away_does_not_come_back(leases):
     leases.left("a", returns=False)
     assert leases.ask("one", 4).state == "refused"
+
+
+def test_who_has_started_so_many_waits_for_all_of_them_however_they_were_lost(leases):
+    leases.left("a", returns=False)
+    queued = leases.ask("one", 4, n_started=4)
+    assert queued.state == "queued"
+    assert queued.reason == "4 ranks wanted, 3 of 4 workers free, 1 lost and not yet back"
+    assert leases.ask("two", 5, n_started=4).reason == "5 ranks wanted, 4 workers"
+    leases.ready("e")
+    assert leases.ask("one", 4, n_started=4).workers == ("b", "c", "d", "e")
 
 
 def test_only_the_holder_frees(leases):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
 from lab.parallel.cluster.launching import Launch
@@ -36,8 +37,10 @@ class Cluster:
 
     def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
         self._owned: list[Any] = []
+        self._n_started = 0
         if client is None:
-            self.client = self._start(4 if n_workers is None else n_workers)
+            self._n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
+            self.client = self._start(self._n_started)
         elif n_workers is not None:
             raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
                                 hint="give either n_workers or client")  # fmt: skip
@@ -50,8 +53,6 @@ class Cluster:
 
         from lab.parallel.cluster.dask_side.client import ClientSide
 
-        if n_workers < 1:
-            raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
         require_guard(sys._getframe(2))
         limit = memory.forewarn(n_workers, memory.room())
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
@@ -70,8 +71,11 @@ class Cluster:
     def _connect(self, client: Client | str) -> Client:
         from distributed import Client
 
-        if not isinstance(client, str):
+        if isinstance(client, Client):
             return client
+        if not isinstance(client, str):
+            raise ArgumentError("a cluster is used through a Client or an address", given=f"client={client!r}"[:200],
+                                hint='for example client="tcp://127.0.0.1:8786"')  # fmt: skip
         try:
             made = Client(client, timeout=10)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
@@ -85,8 +89,10 @@ class Cluster:
         time_limit: float | None = None, wait: float = 30.0, transport: str = "auto",
     ) -> Launch:  # fmt: skip
         """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
+        if world_size is None:  # never fewer in silence: a worker that was lost is waited for
+            world_size = self._n_started or None
         return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
-                      wait=wait, transport=transport)  # fmt: skip
+                      wait=wait, transport=transport, n_started=self._n_started)  # fmt: skip
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
@@ -139,10 +145,11 @@ def launch(
     Args:
         program: any function that can be sent to workers; what it returns comes back.
         client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
-        world_size: number of ranks; without it, one on every worker.
+        world_size: number of ranks; without it, one on every worker. On a `Cluster(n)` that is n: one that was lost
+            and is not back yet is waited for, as long as `wait`.
         timeout: seconds that a rank may wait in one call while nothing moves.
         time_limit: seconds for the whole program; no limit if not given.
-        wait: seconds to wait for workers that are busy with other runs; 0 is refused at once.
+        wait: seconds to wait for workers that are busy with other runs or were lost; 0 is refused at once.
         transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
 
     Raises:
@@ -157,6 +164,8 @@ def launch(
     }  # fmt: skip
     if isinstance(client, Cluster):
         return client.launch(program, *args, **options)
+    if client is None and world_size is not None:
+        whole("world_size", world_size, least=1, hint="one rank per worker; None starts 4")
     with Cluster(world_size if client is None else None, client) as cluster:
         return cluster.launch(program, *args, **options)
 

@@ -64,6 +64,7 @@ class Launch:
         time_limit: float | None,
         wait: float,
         transport: str,
+        n_started: int = 0,
     ) -> None:
         if transport not in TRANSPORTS:
             hint = f"one of {', '.join(TRANSPORTS)}"
@@ -79,7 +80,7 @@ class Launch:
             raise _closed(client)
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
         self.workers: tuple[str, ...] = ()
-        self._payload = _pickled(program, args)
+        self._payload, self._n_started = _pickled(program, args), n_started
         self._client, self._world_size, self._timeout = client, world_size, timeout
         self._time_limit, self._wait, self._transport = time_limit, wait, transport
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
@@ -215,7 +216,7 @@ class Launch:
     def _lease(self, side: ClientSide) -> dict[str, Any]:
         until = monotonic() + self._wait
         while True:
-            answer = side.ask(self.run, self._world_size)
+            answer = side.ask(self.run, self._world_size, self._n_started)
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:

@@ -74,12 +74,15 @@ class Leases:
         """A run does not wait any more."""
         self.queue.pop(run, None)
 
-    def ask(self, run: str, world_size: int | None) -> Answer:
-        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are."""
+    def ask(self, run: str, world_size: int | None, n_started: int = 0) -> Answer:
+        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are.
+
+        So many workers as `n_started` were there once: whoever is missing is waited for.
+        """
         now = self.clock()
         self.lost = [when for when in self.lost if now - when < RETURNS]
         self.queue = {name: asked for name, asked in self.queue.items() if now - asked < ASKS}
-        n_workers = len(self.workers) + len(self.lost)
+        n_workers = max(len(self.workers) + len(self.lost), n_started)
         wanted = n_workers if world_size is None else world_size
         if wanted > n_workers or wanted < 1:
             self.forget(run)
@@ -91,6 +94,8 @@ class Leases:
             reason = f"{_n(wanted, 'rank')} wanted, {len(free)} of {_n(n_workers, 'worker')} free"
             if n_unready := sum(not is_ready for is_ready in self.workers.values()):
                 reason += f", {n_unready} without the lab or still starting"
+            if n_missing := n_workers - len(self.workers):
+                reason += f", {n_missing} lost and not yet back"
             return Answer("queued", reason=reason + (f", {_n(ahead, 'run')} before this one" if ahead else ""))
         self.forget(run)
         chosen = tuple(free[:wanted])

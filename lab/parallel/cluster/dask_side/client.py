@@ -47,10 +47,11 @@ class ClientSide:
                 raise
             raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
-    def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
+    def ask(self, run: str, world_size: int | None, n_started: int) -> dict[str, Any]:
         """Workers for a run, or its place in the queue."""
         ask = self.client.scheduler.lab_ask
-        return dict(self.client.sync(ask, run=run, client=self.client.id, world_size=world_size))
+        mine = {"run": run, "client": self.client.id}
+        return dict(self.client.sync(ask, **mine, world_size=world_size, n_started=n_started))
 
     def watch(self, run: str, wake: Callable[[], object]) -> Any:
         """A future of why the run ended before its program did; `wake` is called when it is known."""
