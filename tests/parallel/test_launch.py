@@ -228,3 +228,27 @@ def test_a_cluster_that_was_started_here_never_launches_fewer_ranks_in_silence(m
         with pytest.raises(MeshError, match="2 ranks wanted, 1 of 2 workers free, 1 lost and not yet back"):
             cluster.launch(programs.where, wait=0)
         assert len(cluster.launch(programs.where, world_size=1)) == 1
+
+
+@pytest.mark.parametrize("how", ["launching", "waiting"])
+def test_a_client_that_is_closed_in_the_middle_is_told(cluster, tmp_path, how):
+    first = cluster.start(programs.waits_for_ever, str(tmp_path / "first"), timeout=1000) if how == "waiting" else None
+    while first is not None and not first.workers:
+        assert not first.wait(0.01)
+    client = Client(cluster.client.scheduler.address)
+    running = Cluster(client=client).start(programs.waits_for_ever, str(tmp_path / "at"), timeout=1000)
+    while not (running.waits_for if first else len(list(tmp_path.glob("at-*"))) == 4):
+        assert not running.wait(0.01)
+    client.close()
+    with pytest.raises(MeshError, match="the connection to the cluster is closed\ngiven: a Client that is clos"):
+        running.result()
+    if first is not None:
+        first.stop()
+        first.wait()
+
+
+def test_a_cluster_that_is_closed_is_not_entered_again(cluster):
+    other = Cluster(client=cluster.client.scheduler.address)
+    other.close()
+    with pytest.raises(MeshError, match="the connection to the cluster is closed"), other:
+        pass

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
-from lab.parallel.cluster.launching import Launch
+from lab.parallel.cluster.launching import Launch, require_running
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -115,6 +115,7 @@ class Cluster:
             nanny.removeFilter(_is_news)
 
     def __enter__(self) -> Self:
+        require_running(self.client)
         return self
 
     def __exit__(self, *_: object) -> None:
