@@ -213,9 +213,9 @@ class Launch:
                 log.warning("the scheduler has gone: %s", error)
 
     def _lease(self, side: ClientSide) -> dict[str, Any]:
-        until = monotonic() + self._wait
+        until, name = monotonic() + self._wait, ORIGIN.get().run or "a launch"
         while True:
-            answer = side.ask(self.run, self._world_size, self._n_started)
+            answer = side.ask(self.run, self._world_size, self._n_started, name)
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:

@@ -52,9 +52,9 @@ class ClientSide:
                 raise
             raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
-    def ask(self, run: str, world_size: int | None, n_started: int) -> dict[str, Any]:
+    def ask(self, run: str, world_size: int | None, n_started: int, name: str) -> dict[str, Any]:
         """Workers for a run, or its place in the queue."""
-        mine = {"run": run, "client": self.client.id}
+        mine = {"run": run, "client": self.client.id, "name": name}
         return dict(self._ask("lab_ask", **mine, world_size=world_size, n_started=n_started))
 
     def watch(self, run: str, wake: Callable[[], object]) -> Any:
