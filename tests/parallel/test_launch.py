@@ -71,13 +71,20 @@ def test_broadcast_gives_every_rank_what_the_root_has_and_strided_arrays_work(cl
     assert got[0] == [2.0, 0.0, 2.0, 0.0, 2.0, 0.0]
 
 
-def test_settings_and_origin_travel_with_the_program(cluster):
+def test_settings_and_origin_travel_with_the_program(cluster, tmp_path):
     with settings(dtype="float64"):
         running = cluster.start(programs.surroundings)
         assert running.result() == [("float64", rank, "") for rank in range(4)]
     token = ORIGIN.set(Origin(0, "training 7"))
     try:
         assert [run for *_, run in cluster.launch(programs.surroundings)] == ["training 7"] * 4
+        held = cluster.start(programs.waits_for_ever, str(tmp_path / "at"), timeout=1000)
+        while not held.workers:
+            assert not held.wait(0.01)
+        with pytest.raises(MeshError, match="4 ranks wanted, 0 of 4 workers free, others held by training 7\n"):
+            cluster.launch(programs.where, wait=0)
+        held.stop()
+        held.wait()
     finally:
         ORIGIN.reset(token)
 
@@ -91,7 +98,7 @@ def test_two_launches_share_the_workers_and_a_third_waits_for_its_turn(cluster, 
     first = cluster.start(programs.waits_for_ever, str(tmp_path / "a"), world_size=3)
     second = cluster.start(programs.where, world_size=1)
     assert second.result()[0][0] == 0
-    with pytest.raises(MeshError, match="2 ranks wanted, 1 of 4 workers free"):
+    with pytest.raises(MeshError, match="2 ranks wanted, 1 of 4 workers free, others held by a launch\n"):
         cluster.launch(programs.where, world_size=2, wait=0)
     third = cluster.start(programs.where, world_size=4)
     first.stop()
@@ -252,3 +259,37 @@ def test_a_cluster_that_is_closed_is_not_entered_again(cluster):
     other.close()
     with pytest.raises(MeshError, match="the connection to the cluster is closed"), other:
         pass
+
+
+def test_a_rank_that_wants_workers_of_its_own_is_told(cluster):
+    def nests(comm):
+        return launch(programs.where, world_size=1)
+
+    with pytest.raises(MeshError, match="a worker cannot start workers\ngiven: a Cluster or a launch inside of a rank"):
+        cluster.launch(nests)
+
+
+def test_where_workers_cannot_start_one_error_says_why(monkeypatch, tmp_path):
+    import distributed
+
+    import __main__
+
+    def fails(**_):
+        raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distributed, "LocalCluster", fails)
+        with pytest.raises(MeshError, match="the workers cannot be started\ngiven: OSError: no more processes\nhint"):
+            Cluster(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(__main__, "__file__", "<stdin>")
+        patch.setattr(__main__, "__spec__", None)
+        with pytest.raises(MeshError, match="workers cannot load this program again\ngiven: <stdin>"):
+            Cluster(1)
+    with monkeypatch.context() as patch:
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        patch.chdir(gone)
+        gone.rmdir()
+        with pytest.raises(MeshError, match="in a directory that is gone"):
+            Cluster(1)

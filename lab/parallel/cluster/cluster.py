@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import multiprocessing
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,14 +55,20 @@ class Cluster:
         from lab.parallel.cluster.dask_side.client import ClientSide
 
         require_guard(sys._getframe(2))
+        require_a_place_to_start()
         limit = memory.forewarn(n_workers, memory.room())
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
-        local = LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
-        )  # fmt: skip
+        try:
+            local = LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+                dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
+            )  # fmt: skip
+        except (RuntimeError, OSError) as error:
+            reason = error.__cause__ or error
+            raise MeshError("the workers cannot be started", given=f"{type(reason).__name__}: {reason}"[:200],
+                            hint="what the first of them printed says why") from error  # fmt: skip
         self._owned.append(local)
         client = Client(local)  # type: ignore[no-untyped-call]
         self._owned.append(client)
@@ -155,7 +162,8 @@ def launch(
 
     Raises:
         RankError: the program raised on a rank; all others were ended.
-        LostRankError: a rank died or does not answer; all others were ended, the cluster goes on.
+        LostRankError: a rank died, or does not answer while another waits for it in a call of `comm`; all others were
+            ended, the cluster goes on. One that is stopped and that nobody waits for is noticed only by `time_limit`.
         MeshError: too few workers, other versions, or ranks that make different calls.
         ArgumentError: the program cannot be sent.
         RunError: it took longer than `time_limit`.
@@ -191,3 +199,24 @@ def require_guard(frame: Any) -> None:
             raise MeshError("a script must not start workers when it is imported",
                             given=f"{file}:{frame.f_lineno}: {ast.unparse(statement)[:60]}",
                             hint='put it under `if __name__ == "__main__":`')  # fmt: skip
+
+
+def require_a_place_to_start() -> None:
+    """Refuse to start processes where each of them would fail, with a page of its own about it.
+
+    Raises:
+        MeshError: in a rank, without a working directory, or in a program that is no file that could be loaded again.
+    """
+    if multiprocessing.current_process().daemon:
+        raise MeshError("a worker cannot start workers", given="a Cluster or a launch inside of a rank",
+                        hint="start it in the program that launches, not on its ranks")  # fmt: skip
+    try:
+        here = Path.cwd()
+    except FileNotFoundError as error:
+        raise MeshError("workers cannot be started in a directory that is gone", given=error,
+                        hint="change to another directory, as by os.chdir") from error  # fmt: skip
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is not None and getattr(main, "__spec__", None) is None and not (here / file).exists():
+        raise MeshError("workers cannot load this program again", given=file,
+                        hint="save it in a file: what comes from standard input can be read once")  # fmt: skip
