@@ -186,7 +186,7 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
         run = lab.fit(module, some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2), paused=is_paused)
         while not run._job._launch or not run._job._launched.waits_for:
             passes(run, 0.02)
-        assert run._job._launched.waits_for == "2 ranks wanted, 0 of 4 workers free"
+        assert run._job._launched.waits_for == f"2 ranks wanted, 0 of 4 workers free, others held by {holds.name}"
         run.pause()
         paused(run)
         run.stop()
