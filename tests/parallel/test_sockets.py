@@ -122,6 +122,18 @@ def test_both_may_send_much_before_they_receive():
     assert run_ranks(program, world_size=2) == [1, 0]
 
 
+def test_what_waits_to_go_out_is_copied_once_however_many_sends_follow(wire):
+    links, _, _ = wire
+    comm = Comm(0, 2, links)
+    comm.send(np.ones(1_000_000), 1, tag=0)
+    comm.send(np.ones(1_000_000), 1, tag=1)
+    waiting = [part.obj for part in links._outbox[1]]
+    comm.send(np.ones(1_000_000), 1, tag=2)
+    after = [part.obj for part in links._outbox[1]]
+    assert len(after) > len(waiting) > 2
+    assert all(part is kept for part, kept in zip(after, waiting, strict=False))
+
+
 @pytest.mark.parametrize(
     "call",
     [

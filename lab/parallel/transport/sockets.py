@@ -140,8 +140,8 @@ class Links:
         box = self._outbox[peer]
         if sum(map(len, box)) > KEPT:
             self._turn(POINT, call, {}, {peer}, None)
-        else:
-            self._outbox[peer] = deque(memoryview(bytes(part)) for part in box)
+        else:  # only what this send left there: what was there before is a copy already
+            box[-1] = memoryview(bytes(box[-1]))
 
     def receive(self, call: Call, peer: int, target: Array) -> None:
         """Take the message of `peer` with the tag `call.number` into `target`, whatever came before it."""
