@@ -1,5 +1,6 @@
 """Ranks as threads over real sockets: sums, messages, disagreements, and what a broken wire does."""
 
+import contextlib
 import os
 import socket
 import threading
@@ -156,6 +157,98 @@ def test_calls_that_differ_are_named_with_both_ranks_and_lines(call):
 def test_a_rank_that_ended_is_named_by_who_waits_for_it():
     with pytest.raises(MeshError, match="rank 1 has ended its program, and rank 0 waits for it"):
         run_ranks(lambda comm: comm.rank or comm.recv(np.ones(1), 1), world_size=2)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda comm: comm.all_reduce_(np.ones(3 + comm.rank)),
+        lambda comm: comm.send(np.ones(3), 0) if comm.rank else comm.recv(np.ones(4), 1),
+        lambda comm: comm.agree(np.ones(3 + comm.rank)),
+    ],
+    ids=["collective", "message", "agreement"],
+)
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda comm: None,
+        lambda comm: comm.barrier(),
+        lambda comm: comm.agree(np.ones(1)),
+        lambda comm: comm.send(np.ones(3), 1 - comm.rank),
+        lambda comm: comm.recv(np.ones(3), 1 - comm.rank),
+    ],
+    ids=["end", "barrier", "agree", "send", "recv"],
+)
+def test_a_mismatch_that_was_caught_is_what_the_next_call_raises(first, then):
+    def program(comm):
+        with contextlib.suppress(MeshError):
+            first(comm)
+        then(comm)
+
+    told = r"ranks 0 and 1 make different calls\ngiven: rank \d: .*\nhint:  rank \d caught this error and went on"
+    with pytest.raises(MeshError, match=told):
+        run_ranks(program, world_size=2)
+
+
+def test_a_peer_that_was_lost_is_named_again_after_that_was_caught(wire):
+    links, theirs, _ = wire
+    theirs.close()
+    comm = Comm(0, 2, links)
+    with pytest.raises(LostRankError, match="rank 1 hung up"):
+        comm.recv(np.ones(1), 1)
+    with pytest.raises(MeshError, match=r"rank 1 hung up\ngiven: rank 0 was in message with tag 0"):
+        comm.barrier()
+    assert comm.inside.startswith("message with tag 0")
+
+
+def test_a_call_that_was_broken_off_is_what_the_next_call_raises(wire, monkeypatch):
+    links, _, _ = wire
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(links, "receive", interrupted)
+    comm = Comm(0, 2, links)
+    with pytest.raises(KeyboardInterrupt):
+        comm.recv(np.ones(1), 1)
+    with pytest.raises(MeshError, match=r"a call of rank 0 was broken off\ngiven: KeyboardInterrupt\nhint"):
+        comm.barrier()
+
+
+def test_a_second_thread_that_calls_at_once_is_refused_and_harms_nothing(wire):
+    links, theirs, _ = wire
+    comm = Comm(0, 2, links)
+    real, refused = links._poll, []
+
+    class Asleep:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def poll(self, milliseconds):
+            if not refused:  # the first call sleeps: another thread tries all calls
+                thread = threading.Thread(target=others)
+                thread.start()
+                thread.join()
+                word = pack(POINT, 7, Call(0, "message with tag 0, float64[1]", ""), 8)
+                theirs.sendall(word + np.ones(1).tobytes())
+            return real.poll(milliseconds)
+
+    def others():
+        calls = (comm.barrier, lambda: comm.agree(np.ones(1)), lambda: comm.send(np.ones(1), 1),
+                 lambda: comm.recv(np.ones(1), 1), links.leave)  # fmt: skip
+        for call in calls:
+            with pytest.raises(MeshError) as caught:
+                call()
+            refused.append(str(caught.value).splitlines())
+
+    links._poll = Asleep()
+    assert comm.recv(np.zeros(1), 1) == [1.0]
+    assert len(refused) == 5
+    assert {lines[0] for lines in refused} == {"two calls of rank 0 at once"}
+    assert "barrier at test_sockets.py:" in refused[0][1]
+    assert "while it is in message with tag 0, float64[1] at test_sockets.py:" in refused[0][1]
+    assert {lines[2] for lines in refused} == {"hint:  a Comm belongs to one thread, and to one call at a time"}
+    assert comm.collective == 0
 
 
 def test_a_rank_that_raises_ends_all_and_is_named():

@@ -38,7 +38,10 @@ R = TypeVar("R")
 
 
 class Comm:
-    """One rank's connection to all others of its launch.
+    """One rank's connection to all others of its launch, for one thread: a second call at once is refused.
+
+    After a call that raised MeshError or LostRankError in the middle no call works any more: each raises MeshError
+    with the first problem.
 
     Attributes:
         rank: 0 to world_size - 1.
@@ -127,13 +130,16 @@ class Comm:
         """
         if words.size > CONTROL:
             raise ArgumentError("ranks agree on a few numbers", given=_kind(words), hint="all_reduce_ sums arrays")
-        number, self.collective = self.collective, self.collective + 1
-        text = f"agreement {_kind(words)}"
         flat = _flat(words, adds=True)
         waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
-        self._call = Call(number, text, place_of_caller())
-        execute(self.links, self._call, flat, waves)
-        self._call = None
+        call = self._enter(Call(self.collective, f"agreement {_kind(words)}", place_of_caller()))
+        try:
+            self.collective += 1
+            execute(self.links, call, flat, waves)
+        except BaseException as error:
+            self.links.gate.fail(error)
+            raise
+        self._leave()
         _put_back(flat, words)
         return words
 
@@ -144,10 +150,14 @@ class Comm:
             ArgumentError: the peer does not exist or is this rank.
         """
         self._require_peer(peer, "peer", other=True)
-        call, flat = _message(tag, array), _flat(array, writes=False)
-        self._call = call
-        self.links.send(call, peer, flat)
-        self._call = None
+        flat = _flat(array, writes=False)
+        call = self._enter(_message(tag, array))
+        try:
+            self.links.send(call, peer, flat)
+        except BaseException as error:
+            self.links.gate.fail(error)
+            raise
+        self._leave()
 
     def recv(self, array: AnyArray, peer: int, tag: int = 0) -> AnyArray:
         """Receive into `array` what `peer` sent with this tag; messages with other tags wait for their `recv`.
@@ -159,19 +169,20 @@ class Comm:
             LostRankError: the peer died, or nothing came for the time-out of the launch.
         """
         self._require_peer(peer, "peer", other=True)
-        call, flat = _message(tag, array), _flat(array)
-        self._call = call
-        self.links.receive(call, peer, flat)
-        self._call = None
+        flat = _flat(array)
+        call = self._enter(_message(tag, array))
+        try:
+            self.links.receive(call, peer, flat)
+        except BaseException as error:
+            self.links.gate.fail(error)
+            raise
+        self._leave()
         _put_back(flat, array)
         return array
 
     def _collective(self, operation: str, algorithm: str, text: str, flat: Array, waves: Waves) -> None:
         number = self.collective
-        self.collective += 1
         about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
-        if heard := bool(bus.listeners):
-            bus.emit(CollectiveStarted(*about, _copy(flat)))
 
         def moved(hop: Hop, n_bytes: int) -> None:
             first, last = (len(flat) * chunk // self.world_size for chunk in (hop.start, hop.stop))
@@ -180,11 +191,27 @@ class Comm:
                            _copy(flat[first:last]))
             )  # fmt: skip
 
-        self._call = Call(number, text, place_of_caller())
-        execute(self.links, self._call, flat, waves, moved if heard else None)
-        self._call = None  # after an error it stays: who asks shall learn where it happened
+        call = self._enter(Call(number, text, place_of_caller()))
+        try:
+            self.collective += 1
+            if heard := bool(bus.listeners):
+                bus.emit(CollectiveStarted(*about, _copy(flat)))
+            execute(self.links, call, flat, waves, moved if heard else None)
+        except BaseException as error:
+            self.links.gate.fail(error)
+            raise
+        self._leave()
         if heard:
             bus.emit(CollectiveFinished(*about))
+
+    def _enter(self, call: Call) -> Call:
+        self.links.enter(call, self.inside)
+        self._call = call
+        return call
+
+    def _leave(self) -> None:
+        self._call = None  # after an error it stays: who asks shall learn where it happened
+        self.links.gate.leave()
 
     def _require_peer(self, peer: int, what: str, *, other: bool = False) -> None:
         if not 0 <= peer < self.world_size or (other and peer == self.rank):

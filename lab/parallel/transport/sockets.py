@@ -23,6 +23,7 @@ from lab.events.event import Array
 from lab.parallel.transport.agreement import require_agreement
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
+from lab.parallel.transport.turnstile import Turnstile
 from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, Call, pack
 
 KEPT = 1 << 28
@@ -78,6 +79,7 @@ class Links:
 
     Attributes:
         n_sent: bytes of arrays given to be sent, to compare with a formula.
+        gate: who calls goes through it; only `leave` does so itself.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Links:
     ) -> None:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
         self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
+        self.gate = Turnstile(rank)
         self._peer_of = {sock.fileno(): peer for peer, sock in sockets.items()}
         self._inbox = {peer: Inbox(peer, generation) for peer in sockets}
         self._outbox: dict[int, deque[memoryview]] = {peer: deque() for peer in sockets}
@@ -154,11 +157,28 @@ class Links:
         self._turn(POINT, call, {peer: deque((Expected(peer, octets_of(target)),))}, set(), None)
 
     def leave(self) -> None:
-        """Say goodbye to all and wait until all have: nobody hangs up on a peer that still wants something."""
-        self._alarm.check()
+        """Say goodbye to all and wait until all have: nobody hangs up on a peer that still wants something.
+
+        Raises:
+            MeshError: an earlier call failed, or another thread is still in one.
+        """
         call, nothing = Call(0, "the end of the program", ""), memoryview(b"")
+        self.enter(call, "a call of another thread")
         flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
         self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
+
+    def enter(self, call: Call, inside: str) -> None:
+        """Begin a call, which `gate.leave()` ends; `inside` says where this rank is, if it is in one.
+
+        Raises:
+            MeshError: it is in one, or one failed.
+        """
+        if not self.gate.enter(False):
+            self._alarm.check()
+            raise self.gate.refusal(inside, str(call))
+        if self._alarm.kind:
+            self.gate.leave()
+            self._alarm.check()
 
     def close(self) -> None:
         """Hang up."""
