@@ -58,6 +58,7 @@ class Comm:
         self.mailbox: Mailbox = mailbox or Mailbox()
         self.home: Told = home or Mailbox()
         self.collective = 0
+        self._gate, self._in, self._out = links.gate, links.gate.enter, links.gate.leave
         self._call: Call | None = None
 
     @property
@@ -137,7 +138,7 @@ class Comm:
             self.collective += 1
             execute(self.links, call, flat, waves)
         except BaseException as error:
-            self.links.gate.fail(error)
+            self._gate.fail(error)
             raise
         self._leave()
         _put_back(flat, words)
@@ -155,7 +156,7 @@ class Comm:
         try:
             self.links.send(call, peer, flat)
         except BaseException as error:
-            self.links.gate.fail(error)
+            self._gate.fail(error)
             raise
         self._leave()
 
@@ -174,7 +175,7 @@ class Comm:
         try:
             self.links.receive(call, peer, flat)
         except BaseException as error:
-            self.links.gate.fail(error)
+            self._gate.fail(error)
             raise
         self._leave()
         _put_back(flat, array)
@@ -198,20 +199,21 @@ class Comm:
                 bus.emit(CollectiveStarted(*about, _copy(flat)))
             execute(self.links, call, flat, waves, moved if heard else None)
         except BaseException as error:
-            self.links.gate.fail(error)
+            self._gate.fail(error)
             raise
         self._leave()
         if heard:
             bus.emit(CollectiveFinished(*about))
 
     def _enter(self, call: Call) -> Call:
-        self.links.enter(call, self.inside)
+        if not self._in(False):
+            raise self.links.refusal(call, self.inside)
         self._call = call
         return call
 
     def _leave(self) -> None:
         self._call = None  # after an error it stays: who asks shall learn where it happened
-        self.links.gate.leave()
+        self._out()
 
     def _require_peer(self, peer: int, what: str, *, other: bool = False) -> None:
         if not 0 <= peer < self.world_size or (other and peer == self.rank):

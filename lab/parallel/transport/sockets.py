@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from lab.errors import LostRankError
+from lab.errors import LabError, LostRankError
 from lab.events.event import Array
 from lab.parallel.transport.agreement import require_agreement
 from lab.parallel.transport.alarm import Alarm
@@ -32,6 +32,9 @@ PATIENCE = 0.5
 """Seconds to wait for the scheduler's word when a peer has hung up: it knows the first cause, we see only the last."""
 GAP = 2.0
 """A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
+
+ENDING = "the end of the program"
+"""The last call of a rank, in words."""
 
 SPINS = 40
 """Looks at a socket before a rank goes to sleep, about 60 us: to be woken takes longer, and costs the sender too. Only
@@ -162,23 +165,16 @@ class Links:
         Raises:
             MeshError: an earlier call failed, or another thread is still in one.
         """
-        call, nothing = Call(0, "the end of the program", ""), memoryview(b"")
-        self.enter(call, "a call of another thread")
+        call, nothing = Call(0, ENDING, ""), memoryview(b"")
+        if not self.gate.enter(False):
+            raise self.refusal(call, "a call of another thread")
+        self._alarm.check()
         flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
         self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
 
-    def enter(self, call: Call, inside: str) -> None:
-        """Begin a call, which `gate.leave()` ends; `inside` says where this rank is, if it is in one.
-
-        Raises:
-            MeshError: it is in one, or one failed.
-        """
-        if not self.gate.enter(False):
-            self._alarm.check()
-            raise self.gate.refusal(inside, str(call))
-        if self._alarm.kind:
-            self.gate.leave()
-            self._alarm.check()
+    def refusal(self, call: Call, inside: str) -> LabError:
+        """Why `gate` does not let `call` in: the group has ended, a call failed, or this rank is still in one."""
+        return self._alarm.error() if self._alarm.kind else self.gate.refusal(inside or ENDING, str(call))
 
     def close(self) -> None:
         """Hang up."""

@@ -45,7 +45,7 @@ class Turnstile:
         """Why `call` cannot come in while `inside` is there."""
         error = self._failed
         if error is None:
-            return MeshError(f"two calls of rank {self.rank} at once", given=f"{call} while it is in {inside or 'the end of the program'}",
+            return MeshError(f"two calls of rank {self.rank} at once", given=f"{call} while it is in {inside}",
                              hint="a Comm belongs to one thread, and to one call at a time")  # fmt: skip
         problem, given = (error.problem, error.given) if isinstance(error, LabError) else (
             f"a call of rank {self.rank} was broken off", f"{type(error).__name__}: {error}".rstrip(": "))  # fmt: skip
