@@ -190,6 +190,40 @@ def test_a_mismatch_that_was_caught_is_what_the_next_call_raises(first, then):
         run_ranks(program, world_size=2)
 
 
+@pytest.mark.parametrize("then", [lambda comm: None, lambda comm: comm.barrier()], ids=["end", "barrier"])
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+def test_broadcasts_from_different_roots_are_told_with_both_roots(world_size, then):
+    def program(comm):
+        comm.broadcast_(np.ones(3), root=comm.rank)
+        then(comm)
+
+    told = (
+        r"ranks (\d) and (\d) make different calls\n"
+        r"given: rank (\d): broadcast flat float64\[3\] root \3 at test_sockets.py:\d+; "
+        r"rank (\d): broadcast flat float64\[3\] root \4 at test_sockets.py:\d+"
+    )
+    with pytest.raises(MeshError, match=told):
+        run_ranks(program, world_size=world_size)
+
+
+def test_one_rank_with_another_root_is_told_also_where_all_have_what_they_wait_for():
+    def program(comm):
+        comm.broadcast_(np.ones(3), root=0 if comm.rank == 0 else 1)
+
+    with pytest.raises(MeshError, match=r"make different calls\ngiven: .*root [01] at .*root [01] at "):
+        run_ranks(program, world_size=3)
+
+
+def test_a_sum_that_is_too_large_is_inf_without_a_warning():
+    def program(comm):
+        with np.errstate(all="raise"):
+            large = comm.all_reduce_(np.full(200_000, 60_000, np.float16))
+            short = comm.all_reduce_(np.array([np.inf if comm.rank else -np.inf, 1.5e308]))
+        return bool(np.isinf(large).all()), str(short)
+
+    assert run_ranks(program, world_size=2) == [(True, "[nan inf]")] * 2
+
+
 def test_a_peer_that_was_lost_is_named_again_after_that_was_caught(wire):
     links, theirs, _ = wire
     theirs.close()

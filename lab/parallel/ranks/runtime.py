@@ -33,6 +33,9 @@ VALUES = 4096
 CONTROL = 1024
 """Entries of what ranks `agree` on, at most."""
 
+ROOTED = {"broadcast", "reduce"}
+"""Operations of which the root is a part, also when it is 0."""
+
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 R = TypeVar("R")
 
@@ -106,9 +109,10 @@ class Comm:
         self._require_peer(root, "root")
         plan = plan_of(operation, algorithm)
         name = algorithm if isinstance(algorithm, str) else name_of(plan)
-        text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root else "")
-        flat = _flat(array, adds=True)
-        self._collective(operation, name, text, flat, waves_of(plan, self.rank, self.world_size, self.world_size, root))
+        text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root or operation in ROOTED else "")
+        waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
+        flat = _flat(array, adds=operation != "broadcast" or waves.adds)
+        self._collective(operation, name, text, flat, waves)
         _put_back(flat, array)
 
     def barrier(self) -> None:
@@ -137,6 +141,7 @@ class Comm:
         try:
             self.collective += 1
             execute(self.links, call, flat, waves)
+            self.links.past.append(call)
         except BaseException as error:
             self._gate.fail(error)
             raise
@@ -198,6 +203,7 @@ class Comm:
             if heard := bool(bus.listeners):
                 bus.emit(CollectiveStarted(*about, _copy(flat)))
             execute(self.links, call, flat, waves, moved if heard else None)
+            self.links.past.append(call)
         except BaseException as error:
             self._gate.fail(error)
             raise

@@ -20,7 +20,7 @@ import numpy as np
 
 from lab.errors import LabError, LostRankError
 from lab.events.event import Array
-from lab.parallel.transport.agreement import require_agreement
+from lab.parallel.transport.agreement import require_agreement, require_same_past
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
 from lab.parallel.transport.turnstile import Turnstile
@@ -33,6 +33,8 @@ PATIENCE = 0.5
 GAP = 2.0
 """A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
 
+PAST = 256
+"""Collectives that a rank remembers: who only sends may be ahead of its peers by many."""
 ENDING = "the end of the program"
 """The last call of a rank, in words."""
 
@@ -83,6 +85,7 @@ class Links:
     Attributes:
         n_sent: bytes of arrays given to be sent, to compare with a formula.
         gate: who calls goes through it; only `leave` does so itself.
+        past: the last collectives, to compare with a piece of them that comes when this rank has no more use for it.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class Links:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
         self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
         self.gate = Turnstile(rank)
+        self.past: deque[Call] = deque(maxlen=PAST)
         self._peer_of = {sock.fileno(): peer for peer, sock in sockets.items()}
         self._inbox = {peer: Inbox(peer, generation) for peer in sockets}
         self._outbox: dict[int, deque[memoryview]] = {peer: deque() for peer in sockets}
@@ -332,6 +336,8 @@ class Links:
         elif header.kind == POINT and not (kind == POINT and header.tag == call.number):
             inbox.stash()  # its recv comes later, or never when the program ends
         else:
+            if header.kind == COLLECTIVE:
+                require_same_past(self.rank, self.past, inbox.peer, header)
             require_agreement(self.rank, kind, call, inbox.peer, header, len(item.octets))
             inbox.into(item.octets, item.target)
 
