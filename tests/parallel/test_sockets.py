@@ -2,13 +2,14 @@
 
 import contextlib
 import os
+import re
 import socket
 import threading
 
 import numpy as np
 import pytest
 
-from lab.errors import ArgumentError, LostRankError, MeshError, RankError
+from lab.errors import ArgumentError, DTypeError, LostRankError, MeshError, RankError
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
 from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
 from lab.parallel.ranks import execute as executing
@@ -489,3 +490,66 @@ def test_arrays_that_cannot_be_written_or_are_none_are_refused(wire):
         comm.all_reduce_(1.0)
     with pytest.raises(ArgumentError, match=r"no such root\ngiven: root=2, world_size=2"):
         comm.broadcast_(np.ones(1), root=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda c: c.all_reduce_(np.ma.ones(3)), "given: MaskedArray\nhint:  np.asarray makes one, without the mask"),
+        (lambda c: c.broadcast_(matrix()), "NumPy arrays\ngiven: matrix\nhint:  np.asarray makes one"),
+        (lambda c: c.send(matrix(), 1), "NumPy arrays\ngiven: matrix\nhint:  np.asarray makes one"),
+        (lambda c: c.agree([1, 2]), "NumPy arrays\ngiven: list\nhint:  np.asarray makes one"),
+        (lambda c: c.send(np.ones(1), 1, tag="x"), "the tag is a whole number\ngiven: tag='x'\nhint:  an int"),
+        (lambda c: c.send(np.ones(1), 1, tag=2**70), f"no such tag\ngiven: tag={2**70}\nhint:  tags are -2**63"),
+        (
+            lambda c: c.recv(np.ones(1), 1, tag=-(2**63) - 1),
+            f"no such tag\ngiven: tag={-(2**63) - 1}\nhint:  tags are -2**63",
+        ),
+        (lambda c: c.recv(np.ones(1), 1.0), "the peer is a whole number\ngiven: peer=1.0\nhint:  an int"),
+        (lambda c: c.broadcast_(np.ones(1), root="0"), "the root is a whole number\ngiven: root='0'\nhint:  an int"),
+        (lambda c: c.all_reduce_(np.ones(1), algorithm=3), "a name or a plan\ngiven: algorithm=3\nhint:  "),
+    ],
+)
+def test_arguments_that_no_call_can_take_are_refused_in_three_lines(wire, call, told):
+    comm = Comm(0, 2, wire[0])
+    with pytest.raises(ArgumentError, match=re.escape(told)):
+        call(comm)
+    comm.send(np.ones(1), 1)  # nothing was begun: the next call works
+
+
+def matrix():
+    return np.ones((2, 2)).view(np.matrix)
+
+
+@pytest.mark.parametrize("dtype", ["U3", "S2", "M8[s]", "m8[ns]", [("a", "i4"), ("b", "f8", 2)], "?", ">c16"])
+def test_a_broadcast_takes_every_dtype_without_objects(dtype):
+    def program(comm):
+        array = np.zeros(70, dtype) if comm.rank else numbers.astype(dtype)
+        return comm.broadcast_(array[::2])
+
+    numbers = np.arange(70)
+    with record() as seen:
+        got = run_ranks(program, world_size=3)
+    for array in got:
+        np.testing.assert_array_equal(array, numbers.astype(dtype)[::2])
+    assert sum(isinstance(e, CollectiveFinished) for e in seen) == 3
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_text_is_not_summed_on_any_rank(world_size):
+    def program(comm):
+        with pytest.raises(DTypeError, match=r"ranks exchange numbers\ngiven: dtype <U1"):
+            comm.all_reduce_(np.array(["a"]), "naive")
+
+    run_ranks(program, world_size=world_size)
+
+
+def test_tags_may_be_whole_numbers_of_any_kind():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.ones(1), np.int64(1), tag=np.uint8(7))
+            comm.send(np.zeros(1), 1, tag=2**63 - 1)
+            return None
+        return float(comm.recv(np.zeros(1), 0, 2**63 - 1)[0]), float(comm.recv(np.zeros(1), 0, 7)[0])
+
+    assert run_ranks(program, world_size=2)[1] == (0.0, 1.0)

@@ -90,15 +90,11 @@ class Waves:
             if n_segments == 1:
                 return [(bounds[hop.start], bounds[hop.stop])]
             chunks = itertools.pairwise(bounds[hop.start : hop.stop + 1])
-            return [
-                (a + (b - a) * segment // n_segments, a + (b - a) * (segment + 1) // n_segments) for a, b in chunks
-            ]
+            return [(a + (b - a) * segment // n_segments, a + (b - a) * (segment + 1) // n_segments) for a, b in chunks]
 
         for segment in range(n_segments):
             for sends, receives in self.waves:
-                outgoing = [
-                    Piece(hop.peer, a, b, copied) for hop, copied in sends for a, b in stretches(hop, segment)
-                ]
+                outgoing = [Piece(hop.peer, a, b, copied) for hop, copied in sends for a, b in stretches(hop, segment)]
                 incoming = []
                 for hop in receives:
                     incoming += [Piece(hop.peer, a, b, hop.reduce) for a, b in stretches(hop, segment)]
