@@ -174,7 +174,7 @@ def test_a_rank_that_cannot_be_interrupted_has_its_worker_restarted(cluster):
     ("program", "words"),
     [
         (programs.one_rank_calls_something_else, ["ranks 0 and", "all_reduce ring float64[4] at programs.py:",
-                                                  "broadcast flat float64[4] at programs.py:"]),
+                                                  "broadcast flat float64[4] root 0 at programs.py:"]),
         (programs.other_dtype, ["make different calls", "float64[4]", "float32[4]"]),
         (programs.one_rank_misses_a_call, ["rank 1 has ended its program", "barrier at programs.py:"]),
     ],
