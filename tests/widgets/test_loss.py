@@ -31,6 +31,18 @@ def test_the_batch_line_is_the_loss_of_each_step():
     assert np.allclose(batch.y, losses)
 
 
+def test_the_axis_has_room_for_what_is_shown_from_the_first_frame_to_the_last():
+    """Left to plotly while nothing was there, it kept the range of an empty plot if the next frame was the last."""
+    view = LossView(training(falling(60)))
+    ends = []
+    for position in range(len(view.recording) + 1):
+        low, high = view.picture_at(position).figure.layout.xaxis.range
+        assert low == 0
+        assert high >= len(view.state_at(position).step)
+        ends.append(high)
+    assert ends[-1] == pytest.approx(60 * 1.02)
+
+
 def test_each_split_has_its_marks_and_accuracy_its_own_axis():
     traces = lines(LossView(training(falling(60))))
     assert traces["test loss"].x.tolist() == [10, 20, 30, 40, 50, 60]

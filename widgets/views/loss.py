@@ -177,8 +177,11 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
 
 def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     more: dict[str, Any] = {"yaxis": {"type": "log" if _exploded(state) else "linear", "exponentformat": "power"}}
+    steps = state.step.array
+    reach = max(1, int(steps[-1]) if len(steps) else 0)
     if state.n_steps and not state.end:  # what a stopped run did not do needs no room
-        more["xaxis"] = {"range": [0, _room(len(state.step), state.n_steps) * 1.02]}
+        reach = max(reach, _room(len(steps), state.n_steps))
+    more["xaxis"] = {"range": [0, reach * 1.02]}
     if accuracy:
         more["yaxis"]["domain"] = [0.44, 1.0]
         more["yaxis2"] = {
