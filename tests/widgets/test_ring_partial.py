@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lab
-from lab.events import RankLost, bus
-from lab.parallel import Recv, Send, run_local
+from lab.events import RankFinished, RankLost, bus
+from lab.parallel import Recv, Send, run_local, run_ranks
 from tests.widgets.golden_ranks import as_rank, collective, ranks_of, told
 from tests.widgets.looking import cells, node, recorded, scenes, stops
 from widgets import Player, RingView
@@ -108,3 +108,47 @@ def test_words_are_not_longer_than_their_room(n, algorithm):
 def test_events_that_were_lost_are_told():
     rec = told(collective("all_reduce", "ring", ranks_of(2)), limit=7)
     assert "events were lost on the way" in RingView(rec).picture_at(len(rec)).caption
+
+
+# --- a launch that failed ---
+
+
+def test_who_raised_is_drawn_and_told_and_that_the_others_were_ended():
+    events = collective("all_reduce", "ring", ranks_of(4))[:10]
+    failed = (2, RankFinished(1, "failed", 1.0, "ValueError: bad luck"))
+    stopped = [(rank, RankFinished(1, "stopped", 1.0, "LostRankError: rank 2 raised")) for rank in (0, 1, 3)]
+    view = RingView(told([*events, failed, *stopped]))
+    last = scenes(view)[-1]
+    assert [node(last, f"r{rank}").state for rank in range(4)] == ["idle", "idle", "trouble", "idle"]
+    words = {mark.id: mark.text for mark in last.marks}
+    assert [words[f"r{rank}.lost"] for rank in range(4)] == ["was ended", "was ended", "failed", "was ended"]
+    assert view.sentence_at(stops(view)[-1]) == (
+        "Rank 2 failed (ValueError: bad luck): all_reduce by ring did not end; ranks 0, 1 and 3 were ended with it."
+    )
+    assert "failed" not in view.sentence_at(stops(view)[0])
+
+
+def test_a_rank_that_raised_after_all_had_left_is_told_too():
+    events = collective("all_reduce", "ring", ranks_of(2))
+    view = RingView(told([*events, (1, RankFinished(1, "failed", 1.0, "ValueError: late"))]))
+    said = view.sentence_at(stops(view)[-1])
+    assert said.startswith("All 2 ranks left")
+    assert said.endswith("Afterwards rank 1 failed (ValueError: late).")
+
+
+def test_buffers_that_differ_are_refused_and_the_picture_says_so():
+    with lab.record(detail="value") as rec, pytest.raises(lab.LabError):
+        run_ranks(lambda comm: comm.all_reduce_(np.ones(4 + comm.rank)), world_size=4)
+    view = RingView(rec)
+    end = scenes(view)[-1]
+    words = {mark.id: mark.text for mark in end.marks}
+    assert words["call"] == "all_reduce by ring: 4 ranks, buffers that differ, 32 B to 56 B"
+    assert "book" not in words
+    assert [n.state for n in end.nodes if "." not in n.id].count("trouble") >= 1
+    assert "did not end" in view.sentence_at(len(rec))
+
+
+def test_a_rank_is_not_said_to_be_lost_twice():
+    events = collective("all_reduce", "ring", ranks_of(2))[:3]
+    view = RingView(told([*events, (0, RankLost(1, 1, "w", "rank 1 was lost: its worker left"))]))
+    assert view.sentence_at(stops(view)[-1]) == "Rank 1 was lost (its worker left): all_reduce by ring did not end."

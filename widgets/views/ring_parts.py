@@ -41,7 +41,7 @@ def nodes_of(state: Collective, plan: Plan, held: Holdings) -> Iterator[Node]:
 
 
 def _card_state(state: Collective, rank: int) -> str:
-    if rank in state.broken:
+    if rank in state.broken and (rank in state.lost or rank in state.failed):
         return "trouble"
     if rank not in state.began:
         return "waiting"
@@ -50,8 +50,14 @@ def _card_state(state: Collective, rank: int) -> str:
 
 def _spoken_state(state: Collective, rank: int) -> str:
     if rank in state.broken:
-        return f", lost: {state.lost[rank]}"
+        why = state.lost.get(rank) or state.failed.get(rank)
+        return f", {fate(state, rank)}{f': {why}' if why else ''}"
     return "" if rank in state.began else ", not here yet"
+
+
+def fate(state: Collective, rank: int) -> str:
+    """How a rank came to an end without a result, in a word."""
+    return "lost" if rank in state.lost else "failed" if rank in state.failed else "was ended"
 
 
 def _cells(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator[Node]:
@@ -151,21 +157,30 @@ def marks_of(state: Collective, plan: Plan, held: Holdings, moment: str) -> Iter
     """The heading, and on each card its title, the names of its chunks, and how much the rank has sent."""
     about, width = plan.about, plan.extent[0]
     ranks = f"{about.world_size} rank{'s' * (about.world_size != 1)}"
-    call = f"{about.operation} by {about.algorithm}: {ranks}, {n_bytes(about.n_bytes)} each"
+    call = f"{about.operation} by {about.algorithm}: {ranks}, {_sizes(plan)}"
     yield Mark("call", "heading", 0, 10, width - 110, text=call)
     yield Mark("moment", "heading", width, 10, text=moment, anchor="end")
     book = paper.sentence(about.operation, about.algorithm, plan.root, about.world_size)
-    if book:
+    if book and plan.alike:
         yield Mark("book", "text", 0, 32, width, text=f"Text-book: {book}.")
     for rank in range(len(plan.circle.centres)):
         yield from _card_marks(state, plan, rank, held.sent.get(rank, 0))
+
+
+def _sizes(plan: Plan) -> str:
+    """How large the buffers are; they may differ, and then the collective is refused."""
+    if plan.alike:
+        return f"{n_bytes(plan.about.n_bytes)} each"
+    return f"buffers that differ, {n_bytes(plan.sizes[0])} to {n_bytes(plan.sizes[1])}"
 
 
 def _card_marks(state: Collective, plan: Plan, rank: int, sent: int) -> Iterator[Mark]:
     (x, y), (width, height) = plan.place(rank), plan.card
     yield Mark(f"r{rank}", "heading", x + PAD, y + 16, text=f"rank {rank}")
     if rank in state.broken:
-        yield Mark(f"r{rank}.lost", "warning", x + width - PAD - 6, y + 16, text="lost", anchor="end")
+        end = fate(state, rank)
+        kind = "text" if end == "was ended" else "warning"
+        yield Mark(f"r{rank}.lost", kind, x + width - PAD - 6, y + 16, text=end, anchor="end")
     elif rank not in state.began:
         yield Mark(f"r{rank}.wait", "text", x + width - PAD - 6, y + 16, text="not here", anchor="end")
     if rank not in state.began:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from widgets.views import paper
 from widgets.views.collective import Cell, Collective, Holdings
-from widgets.views.ring_parts import by_sender, carried, complete, wrong
+from widgets.views.ring_parts import by_sender, carried, complete, fate, wrong
 from widgets.views.ring_plan import MOST_RANKS, Plan
 from widgets.views.ring_words import aloud, n_bytes, parts, written
 
@@ -44,21 +44,47 @@ def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
     about, n = plan.about, plan.about.world_size
     what = f"{about.operation} by {about.algorithm}"
     if state.broken:
-        lost = ", ".join(f"rank {rank} was lost ({state.lost[rank]})" for rank in state.broken)
-        return f"{lost.capitalize()}: {what} did not end."
+        return _broken(state, what)
     if state.finished:
-        return _ended(state, plan, held)
+        return _ended(state, plan, held) + _afterwards(state)
     if state.hops:
         of = total(state, plan)
         return f"Step {len(state.steps)}{f' of {of}' if of else ''}: {_moves(plan, held)}."
     missing = [rank for rank in range(n) if rank not in state.began]
     if missing:
-        names = f"{', '.join(map(str, missing[:-1]))} and {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
-        waits = f"rank{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} not here yet"
+        waits = f"{_named(missing)} {'are' if len(missing) > 1 else 'is'} not here yet"
         return f"{len(state.began)} of {n} ranks entered {what}; {waits}."
     if n == 1:
         return f"One rank entered {what}: nothing has to move."
     return f"{n} ranks entered {what}; each holds its own part."
+
+
+def _broken(state: Collective, what: str) -> str:
+    """Who was lost or raised, why, and what became of the others."""
+    causes = [f"rank {rank} was lost{_because(rank, why)}" for rank, why in sorted(state.lost.items())]
+    causes += [f"rank {rank} failed{_because(rank, why)}" for rank, why in sorted(state.failed.items())]
+    told = ", ".join(causes) or "the launch was ended"
+    others = sorted(state.stopped - state.lost.keys())
+    were = f"; {_named(others)} {'were' if len(others) > 1 else 'was'} ended with it" if causes and others else ""
+    return f"{told[0].upper()}{told[1:]}: {what} did not end{were}."
+
+
+def _because(rank: int, why: str) -> str:
+    """A reason in brackets, without a repetition of what is said already."""
+    why = why.removeprefix(f"rank {rank} was lost").lstrip(": ").rstrip(".")
+    return f" ({why})" if why else ""
+
+
+def _afterwards(state: Collective) -> str:
+    """What went wrong after all had left."""
+    return "".join(f" Afterwards rank {rank} failed{_because(rank, why)}." for rank, why in state.failed.items())
+
+
+def _named(ranks: list[int]) -> str:
+    """Ranks in words."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def _moves(plan: Plan, held: Holdings) -> str:
@@ -113,9 +139,10 @@ def account(state: Collective, plan: Plan, held: Holdings) -> list[str]:
             holds = ", ".join(_holds(piece.name, cell) for piece, cell in zip(plan.pieces, cells, strict=True))
         expected = plan.expected(rank)
         book = "" if expected is None else f" of {n_bytes(expected)} by the text-book"
+        book += f"; {fate(state, rank)}" if rank in state.broken else ""
         lines.append(f"rank {rank}: {holds}; sent {n_bytes(held.sent.get(rank, 0))}{book}")
     book = paper.sentence(plan.about.operation, plan.about.algorithm, plan.root, plan.about.world_size)
-    return [*lines, *([f"Text-book: {book}."] if book else [])]
+    return [*lines, *([f"Text-book: {book}."] if book and plan.alike else [])]
 
 
 def _holds(name: str, cell: Cell) -> str:
