@@ -119,7 +119,7 @@ def test_who_raised_is_drawn_and_told_and_that_the_others_were_ended():
     stopped = [(rank, RankFinished(1, "stopped", 1.0, "LostRankError: rank 2 raised")) for rank in (0, 1, 3)]
     view = RingView(told([*events, failed, *stopped]))
     last = scenes(view)[-1]
-    assert [node(last, f"r{rank}").state for rank in range(4)] == ["idle", "idle", "trouble", "idle"]
+    assert [node(last, f"r{rank}").state for rank in range(4)] == ["stopped", "stopped", "trouble", "stopped"]
     words = {mark.id: mark.text for mark in last.marks}
     assert [words[f"r{rank}.lost"] for rank in range(4)] == ["was ended", "was ended", "failed", "was ended"]
     assert view.sentence_at(stops(view)[-1]) == (

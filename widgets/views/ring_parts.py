@@ -41,8 +41,8 @@ def nodes_of(state: Collective, plan: Plan, held: Holdings) -> Iterator[Node]:
 
 
 def _card_state(state: Collective, rank: int) -> str:
-    if rank in state.broken and (rank in state.lost or rank in state.failed):
-        return "trouble"
+    if rank in state.broken:
+        return "trouble" if rank in state.lost or rank in state.failed else "stopped"
     if rank not in state.began:
         return "waiting"
     return "done" if rank in state.finished else "idle"
@@ -206,7 +206,8 @@ def legend_of(nodes: list[Node], edges: list[Edge], n: int) -> tuple[tuple[str, 
     """Words for the marks that are on the picture, and for no others."""
     words = {
         "forward": "added to what is there (+=)", "store": "stored over it (=)", "active": "came in this step",
-        "done": "complete", "waiting": "not here yet", "trouble": "lost, twice in the sum, or not finite",
+        "done": "complete", "waiting": "not here yet", "stopped": "was ended because of another rank",
+        "trouble": "lost, failed, wrong at the end, or not finite",
     }  # fmt: skip
     there = {node.state for node in nodes} | {edge.state for edge in edges}
     return tuple((mark, text) for mark, text in words.items() if mark in there and n > 1)

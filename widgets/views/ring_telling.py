@@ -7,6 +7,7 @@ from widgets.views.collective import Cell, Collective, Holdings
 from widgets.views.ring_parts import by_sender, carried, complete, fate, wrong
 from widgets.views.ring_plan import MOST_RANKS, Plan
 from widgets.views.ring_words import aloud, n_bytes, parts, written
+from widgets.views.wording import why_lost
 
 TOLD = 4
 """So many hops of a step are told one by one."""
@@ -71,7 +72,7 @@ def _broken(state: Collective, what: str) -> str:
 
 def _because(rank: int, why: str) -> str:
     """A reason in brackets, without a repetition of what is said already."""
-    why = why.removeprefix(f"rank {rank} was lost").lstrip(": ").rstrip(".")
+    why = why_lost(rank, why)
     return f" ({why})" if why else ""
 
 
