@@ -157,7 +157,7 @@ class RingView(View[Collective]):
         words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0))
         return Scene(
             tuple(nodes), tuple(edges), tokens_of(edges), words, self.title,
-            legend_of(nodes, edges, plan.about.world_size), "", "diverging", plan.extent, marks,
+            legend_of(state, plan, held, nodes, edges), "", "diverging", plan.extent, marks,
         )  # fmt: skip
 
     def text(self, state: Collective) -> str:
@@ -178,9 +178,10 @@ class RingView(View[Collective]):
         return self._planned[1]
 
     def _why_empty(self) -> str:
-        if len(self._calls):
-            which = "the newest" if self.collective is None else f"number {self.collective}"
-            return f"At this moment the collective that is shown ({which}) has not begun."
+        call, n = self._call(), len(self._calls)
+        if call is not None:
+            which = f"number {call.place + 1} of {n}" if n > 1 else "the only one"
+            return f"At this moment no rank has entered the collective that is shown ({which}) yet."
         if self.recording.live:
             return "No collective yet: the first comm.all_reduce_ of a rank shows here."
         return (

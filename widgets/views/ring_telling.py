@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from widgets.views import paper
 from widgets.views.collective import Cell, Collective, Holdings
-from widgets.views.ring_parts import by_sender, carried, complete, fate, wrong
+from widgets.views.ring_parts import by_sender, carried, fate
 from widgets.views.ring_plan import MOST_RANKS, Plan
+from widgets.views.ring_right import complete, exact, overflowed, wrong
 from widgets.views.ring_words import aloud, n_bytes, parts, written
 from widgets.views.wording import why_lost
 
@@ -112,10 +113,26 @@ def _ended(state: Collective, plan: Plan, held: Holdings) -> str:
     if faults:
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         return f"All {n} ranks left, but this is no {plan.about.operation}: {faults[0]}{more}."
+    if burst := _overflow(state, plan, held):
+        return f"All {n} ranks left, but {burst}."
     result = RESULTS.get(plan.about.operation, "every rank has left").format(root=plan.root)
     if n == 1:
         return f"One rank: {result}, without a step."
     return f"All {n} ranks left after {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}: {result}; {_sent(held)}."
+
+
+def _overflow(state: Collective, plan: Plan, held: Holdings) -> str:
+    """The first sum that its type cannot hold, "" if there is none."""
+    for rank, cells in held.cells.items():
+        for k, cell in enumerate(cells):
+            if cell.value is None or not overflowed(state, plan, cell, k):
+                continue
+            total = exact(state, plan, cell, k)
+            assert total is not None
+            held_there, due = (written(value, 1e9) for value in (cell.value, total))
+            return (f"the sum overflowed: rank {rank} holds {held_there} in {plan.pieces[k].name}, where the parts add up"
+                    f" to {due}, which {cell.value.dtype} cannot hold")  # fmt: skip
+    return ""
 
 
 def _sent(held: Holdings) -> str:
