@@ -10,6 +10,8 @@ import itertools
 import operator
 import socket
 import threading
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -19,7 +21,7 @@ import numpy.typing as npt
 
 from lab.errors import ArgumentError, DTypeError, LabError, RankError
 from lab.events.bus import bus
-from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
+from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted, RankFinished
 from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel.paper.plans import Plan, name_of, plan_of
 from lab.parallel.ranks.execute import Hop, Waves, execute, waves_of
@@ -331,13 +333,16 @@ def run_ranks(
 
     def run(rank: int) -> None:
         ORIGIN.set(Origin(rank, ORIGIN.get().run))
-        links = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout)
+        links, started = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout), time.perf_counter()
         try:
             results[rank] = program(Comm(rank, world_size, links, mailboxes[rank] if mailboxes else None), *args)
             links.leave()
         except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
             failures.append((rank, error))
+            state = "stopped" if alarm.kind else "failed"  # what a rank raises after another did is a consequence
             alarm.ring("raised", f"rank {rank} raised {type(error).__name__}", rank=rank)
+            if bus.listeners:
+                _tell_failure(error, state, time.perf_counter() - started)
         finally:
             links.close()
 
@@ -365,6 +370,11 @@ def run_ranks(
             f"rank {rank} raised {type(error).__name__}", given=error, rank=rank, hint="its traceback stands above"
         ) from error
     return cast("list[R]", results)
+
+
+def _tell_failure(error: BaseException, state: str, seconds: float) -> None:
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    bus.emit(RankFinished(0, state, seconds * 1e3, summary))
 
 
 def run_local(
