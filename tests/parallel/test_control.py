@@ -1,5 +1,6 @@
 """A run on ranks is handled like any other: held, stepped, changed, sent back, stopped; a lost rank ends it cleanly."""
 
+import os
 import random
 import signal
 import threading
@@ -261,10 +262,14 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
 
 
 class Loops(Linear):
-    """Never ends with the second batch, which is smaller."""
+    """Never ends with the second batch, which is smaller, on a worker."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.home = os.getpid()
 
     def forward(self, x):
-        while len(x) == 20:
+        while len(x) == 20 and os.getpid() != self.home:
             pass
         return super().forward(x)
 
@@ -435,6 +440,20 @@ def test_a_gradient_that_is_none_on_one_rank_is_held_before_any_update(cluster):
     assert caught.value.problem == f"a gradient became nan or inf at step 1 on rank {rank}"
     assert "in the backward rule of sqrt (test_control.py, line " in caught.value.given
     np.testing.assert_array_equal(parameters(module), before)
+    run.stop()
+    run.wait(SOON)
+
+
+def test_where_no_line_is_the_users_none_of_what_runs_the_rank_is_named(cluster):
+    run, module = begun(DataParallel(cluster, 2))
+    with lab.no_grad():
+        for p in module.parameters():
+            p *= 1e300
+    run.step()
+    with pytest.raises(RunError) as caught:
+        run.wait(SOON)
+    assert caught.value.given.startswith("first nan or inf in ")
+    assert ".py" not in caught.value.given
     run.stop()
     run.wait(SOON)
 
