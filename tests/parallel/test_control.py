@@ -261,6 +261,18 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
     holds.wait(SOON)
 
 
+@pytest.mark.parametrize("wait", [0.0, 30.0])
+def test_a_stop_before_it_is_known_that_all_workers_are_busy_gives_a_result(cluster, wait):
+    holds, _ = begun(DataParallel(cluster, 4))
+    for _ in range(5):
+        run = lab.fit(network(), some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2, wait=wait))
+        run.stop()
+        result = run.wait(SOON)
+        assert (result.state, result.n_steps) == ("stopped", 0)
+    holds.stop()
+    holds.wait(SOON)
+
+
 class Loops(Linear):
     """Never ends with the second batch, which is smaller, on a worker."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lab.autograd import Tensor
-from lab.errors import ArgumentError, LabError, RankError, RunError
+from lab.errors import ArgumentError, LabError, MeshError, RankError, RunError
 from lab.events import Event
 from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
@@ -166,14 +166,23 @@ class ClusterJob:
             self._over = True  # no rank has begun: nothing is to be taken over, and close() does the rest
         elif not self._over:
             edited = None if self._going else self._edited()
-            self._order("stop")
-            self._listen(lambda: False, self._patience)
-            if not self._over:  # a rank does not come to the end of its step
-                self._launched.stop()
-                self._end()
+            try:
+                self._let_ranks_stop()
+            except (MeshError, RunError):
+                if self._launched.workers:
+                    raise  # else it waited for workers, or found that there are none: nothing has begun
             if edited is not None:
                 self.training.optimizer.restore(edited)
         return self.training.result(run, state, elapsed_ms)
+
+    def _let_ranks_stop(self) -> None:
+        self._order("stop")
+        self._listen(lambda: self._queues, self._patience)
+        if not self._over and self._queues:  # it was not known before that all workers are busy
+            self._over = True
+        elif not self._over:  # a rank does not come to the end of its step
+            self._launched.stop()
+            self._end()
 
     def close(self) -> None:
         self._over = True
