@@ -105,12 +105,12 @@ def _mean(value: Array) -> complex | float:
         return float(value.astype(np.float64).mean())
 
 
-def _text(value: complex | float, digits: int) -> str:
+def _text(value: complex, digits: int) -> str:
     """A number, complex ones as Python writes them."""
     return _joined(value, f".{digits}g") if isinstance(value, complex) else number(value, digits)
 
 
-def power(value: complex | float, digits: int) -> str:
+def power(value: complex, digits: int) -> str:
     """With a power of ten where that is shorter: what has no room would be cut, and be another number.
 
     Example:
