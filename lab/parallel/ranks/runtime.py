@@ -272,7 +272,7 @@ def _message(tag: int, array: Array) -> Call:
     return Call(tag, f"message with tag {tag}, {_kind(array)}", place_of_caller())
 
 
-def _kind(array: Array) -> str:
+def _kind(array: Any) -> str:
     """In words: "float32[3, 4]"."""
     if type(array) is not np.ndarray and (
         not isinstance(array, np.ndarray) or isinstance(array, np.matrix | np.ma.MaskedArray)
