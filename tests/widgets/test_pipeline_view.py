@@ -12,8 +12,8 @@ from tests.widgets.golden import recorded, training
 from tests.widgets.golden_pipeline import MS, pipeline, ran, recorded_by_ranks, told
 from widgets import Player
 from widgets.fold import Stretch
-from widgets.pictures.scene import SPANS
 from widgets.pictures.measure import text_width
+from widgets.pictures.scene import SPANS
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import svg_of
 from widgets.views.pipeline import MOST_STOPS, PipelineView
