@@ -17,7 +17,7 @@ FEW = 4
 """So many numbers are written out, if there is room; of more the mean."""
 
 
-Number = complex | float  # noqa: PYI041 -- they are told apart, and written differently
+Number = complex | float  # they are told apart, and written differently
 
 
 def parts(counts: Counts) -> str:
