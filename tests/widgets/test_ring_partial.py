@@ -206,7 +206,8 @@ def test_long_numbers_are_shortened_by_powers_of_ten_and_complex_ones_stay_compl
 
 
 def test_the_moment_before_a_collective_names_which_one_it_is():
-    rec = told([*collective("all_reduce", "ring", ranks_of(2)), *collective("all_reduce", "ring", ranks_of(2), number=1)])
+    two = [collective("all_reduce", "ring", ranks_of(2), number=number) for number in (0, 1)]
+    rec = told([*two[0], *two[1]])
     words = "At this moment no rank has entered the collective that is shown (number 2 of 2) yet."
     assert RingView(rec).text_at(0) == words
 

@@ -72,7 +72,8 @@ MARKS: Final[Mapping[str, str]] = {
 KIND_WORDS: Final[Mapping[str, str]] = {
     "leaf": "leaf", "op": "operation", "constant": "constant", "output": "output", "group": "group", "rank": "rank",
     "device": "device", "forward_span": "forward", "backward_span": "backward",
-    "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "stopped": "ended early", "trouble": "trouble",
+    "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "trouble": "trouble",
+    "stopped": "ended early",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
     "store": "stored",
 }  # fmt: skip

@@ -94,7 +94,6 @@ class ClusterView(View[Gang]):
             return f"No worker has a part in it: the {n_ranks} ranks are threads of this process."
         return "No worker was seen: what was recorded launched nothing, as lab.parallel.launch or lab.fit(on=...) does."
 
-
     def _n_threads(self) -> int:
         """Ranks of a recording of run_ranks or run_local, 0 if there are none."""
         sizes = self.recording.columns(CollectiveStarted)["world_size"]

@@ -140,6 +140,12 @@ def _line(reason: str) -> str:
 
 
 def because(reason: str) -> str:
+    """A reason behind a colon, without its last full stop; "" if there is none.
+
+    Example:
+        >>> because("killed."), because("")
+        (': killed', '')
+    """
     return f": {reason.rstrip('.')}" if reason else ""
 
 

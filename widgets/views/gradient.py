@@ -129,7 +129,11 @@ class GradientView(View[Tracks]):
             f"From a run, above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
             f"below: its entries in {name} at step {state.by_name[name].latest.step}.{more} {_trouble(state)}"
         )
-        return Chart(go.Figure(traces, _layout(name, self.role, [state.by_name[n].norm.array for n in shown])), caption.strip(), self.title)
+        return Chart(
+            go.Figure(traces, _layout(name, self.role, [state.by_name[n].norm.array for n in shown])),
+            caption.strip(),
+            self.title,
+        )
 
     def text(self, state: Tracks) -> str:
         name = self.chosen(state)

@@ -81,7 +81,8 @@ def _cell(state: Collective, plan: Plan, rank: int, k: int, cell: Cell, centre: 
     status = "trouble" if bad else "done" if done else "active" if cell.came else "idle"
     share = 1.0 if done else 0.8 * sum(map(bool, cell.counts)) / max(1, len(cell.counts))
     came = ", came in this step" if cell.came else ""
-    aria = f"rank {rank}, {named(plan.pieces[k])}: {aloud(cell.value)}, {parts_aloud(cell.counts)}{came}{''.join(f', {word}' for word in bad)}"
+    told = ", ".join([aloud(cell.value), parts_aloud(cell.counts) + came, *bad])
+    aria = f"rank {rank}, {named(plan.pieces[k])}: {told}"
     return Node(f"r{rank}.{k}", *centre, plan.cell, CELL, value, whose, kind="constant",
                 state=status, tone=TONE * share, aria=aria)  # fmt: skip
 

@@ -39,7 +39,7 @@ def exact(state: Collective, plan: Plan, cell: Cell, k: int) -> Array | None:
 
 
 def overflowed(state: Collective, plan: Plan, cell: Cell, k: int) -> bool:
-    """Whether the type of the numbers cannot hold the sum of the parts: integers wrapped around, others are infinite."""
+    """Whether the type of the numbers cannot hold the sum of the parts: integers wrapped, others are infinite."""
     value = cell.value
     if value is None or not plan.alike or sum(cell.counts) < 2 or (value.dtype.kind in "fc" and finite(value)):
         return False
@@ -50,8 +50,10 @@ def overflowed(state: Collective, plan: Plan, cell: Cell, k: int) -> bool:
         return False
     if value.dtype.kind in "fc":
         return bool((np.isfinite(total) & ~np.isfinite(value)).any())
-    limits = np.iinfo(value.dtype)
-    return bool(((total >= float(limits.max) + 1) | (total < float(limits.min))).any())
+    signed, bits = value.dtype.kind == "i", 8 * value.dtype.itemsize
+    low, beyond = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+    sums = np.asarray(total, np.float64)
+    return bool(((sums >= beyond) | (sums < low)).any())
 
 
 def troubles(state: Collective, plan: Plan, held: Holdings, rank: int) -> list[str]:

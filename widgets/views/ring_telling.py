@@ -130,8 +130,11 @@ def _overflow(state: Collective, plan: Plan, held: Holdings) -> str:
             total = exact(state, plan, cell, k)
             assert total is not None
             held_there, due = (written(value, 1e9) for value in (cell.value, total))
-            return (f"the sum overflowed: rank {rank} holds {held_there} in {plan.pieces[k].name}, where the parts add up"
-                    f" to {due}, which {cell.value.dtype} cannot hold")  # fmt: skip
+            held_there += f" in {plan.pieces[k].name}"
+            return (
+                f"the sum overflowed: rank {rank} holds {held_there}, where the parts add up to {due},"
+                f" which {cell.value.dtype} cannot hold"
+            )
     return ""
 
 

@@ -17,6 +17,9 @@ FEW = 4
 """So many numbers are written out, if there is room; of more the mean."""
 
 
+Number = complex | float  # they are told apart, and written differently
+
+
 def parts(counts: Counts) -> str:
     """Whose parts are in a sum: rank numbers joined by +, as often as they are in it; long runs are drawn together.
 
@@ -98,19 +101,19 @@ def _each(value: Array, digits: int = 4) -> list[str]:
     return [number(v, digits) if digits < 4 else short(v) for v in value.astype(np.float64).tolist()]
 
 
-def _mean(value: Array) -> complex | float:
+def _mean(value: Array) -> Number:
     with np.errstate(all="ignore"):
         if value.dtype.kind == "c":
             return complex(value.astype(np.complex128).mean())
         return float(value.astype(np.float64).mean())
 
 
-def _text(value: complex, digits: int) -> str:
+def _text(value: Number, digits: int) -> str:
     """A number, complex ones as Python writes them."""
     return _joined(value, f".{digits}g") if isinstance(value, complex) else number(value, digits)
 
 
-def power(value: complex, digits: int) -> str:
+def power(value: Number, digits: int) -> str:
     """With a power of ten where that is shorter: what has no room would be cut, and be another number.
 
     Example:
