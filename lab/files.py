@@ -19,7 +19,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     A link stays a link, and permissions of a file that was there stay too.
 
     Raises:
-        OSError: the folder is missing or read-only, the disk is full; nothing is left beside.
+        OSError: the folder is missing or read-only, the disk is full, or what is there is no file that may be written:
+            a device, a pipe, a folder, a file without any permission to write; nothing is left beside.
 
     Example:
         >>> import tempfile
@@ -29,6 +30,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         ['answer']
     """
     target = Path(os.path.realpath(path))
+    _require_replaceable(target)
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with beside.open("xb") as file:
@@ -53,7 +55,7 @@ def require_room(path: str | os.PathLike[str], n_bytes: int) -> None:
     """Find out whether `replacing(path)` would succeed now with so many bytes; leaves nothing behind.
 
     Raises:
-        OSError: the folder is missing or read-only, the disk has less room, or `path` is a folder.
+        OSError: the folder is missing or read-only, the disk has less room, or `path` may not be replaced.
 
     Example:
         >>> import tempfile
@@ -63,8 +65,7 @@ def require_room(path: str | os.PathLike[str], n_bytes: int) -> None:
         []
     """
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    _require_replaceable(target)
     beside = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with beside.open("xb") as file:
@@ -73,3 +74,17 @@ def require_room(path: str | os.PathLike[str], n_bytes: int) -> None:
     finally:
         with contextlib.suppress(OSError):  # it could not be made
             beside.unlink()
+
+
+def _require_replaceable(target: Path) -> None:
+    """Refuse to put a file where something else is. Root could: what is renamed to /dev/null takes its place."""
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is a device, a pipe or a socket, and no file", str(target))
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(errno.EACCES, "the file is read-only", str(target))

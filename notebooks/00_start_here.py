@@ -16,7 +16,7 @@ lesson = Lesson("00")
 # ## The question
 #
 # Two numbers, one formula. While it runs, the lab writes down each operation: that record is the **graph** below.
-# It was drawn from the run, not by hand.
+# It was drawn from the run, not by hand. Results are numbered as they come, v₁, v₂ and so on: the last one is z.
 
 # %%
 x = lab.tensor(2.0, requires_grad=True, name="x")
@@ -58,7 +58,8 @@ lesson.reveal("dz/dy")
 # %% [markdown]
 # ## The rule
 #
-# Along one path slopes **multiply**: a product passes on the incoming gradient `ct` times the *other* factor.
+# Along one path slopes **multiply**: a product passes on `ct`, the gradient that comes in from the side of z (short for
+# cotangent), times the *other* factor.
 # Where paths meet they **add up**: x is used twice, so it gets 3 from the product and 1 from the sum.
 #
 # These are the rules that ran, read from the table of operations:
@@ -221,7 +222,7 @@ lesson.reveal("right digits")
 # ## Four copies
 #
 # Now four **workers**, processes of their own, train together. Each has a copy of the network and takes a quarter of
-# every batch. Then they add up their gradients, so that all make the same step.
+# every batch: pictures say **replica** and **shard**. Then they add up their gradients, so that all make the same step.
 #
 # Do they end with the weights that one process finds?
 
@@ -265,7 +266,9 @@ lesson.reveal("the weights")
 # - Along a path slopes multiply; where paths meet they add.
 # - One walk backward gives the gradient of every weight.
 # - Clear, walk, step: that is training. Many can do it together if they add up their gradients.
+#
+# The four workers stay, so that you can go back and try more. They end with the kernel. To free their memory sooner run
+# `cluster.close()`; `cluster = lesson.cluster(4)` then starts new ones.
 
 # %%
-cluster.close()
 lesson

@@ -49,11 +49,12 @@ def program(comm, plan):
 lesson.predict("bytes of rank 0", "sent the simple way", answer=lambda: sent_simply[0], unit="B")
 
 # %% [markdown]
-# Run it, on the four workers. The picture is made of what they reported: press **Step** and watch the sums grow.
+# Run it, on the four workers; with `time_limit=30` a program that does not end is ended after 30 seconds. The picture
+# is made of what they reported: press **Step** and watch the sums grow. µ marks the mean of a chunk of several numbers.
 
 # %%
 with lab.record(detail="value") as simple:
-    cluster.launch(program, "naive")
+    cluster.launch(program, "naive", time_limit=30)
 Player(RingView(simple))
 
 # %% [markdown]
@@ -103,7 +104,7 @@ lesson.predict("bytes of each rank", "sent in the ring, for the same buffer", an
 
 # %%
 with lab.record(detail="value") as ring:
-    cluster.launch(program, "ring")
+    cluster.launch(program, "ring", time_limit=30)
 Player(RingView(ring))
 
 # %%
@@ -148,7 +149,7 @@ lesson.predict("wrong numbers", "of 16, without the all-gather", answer=lambda: 
 
 # %%
 with lab.record(detail="value") as broken:
-    halves = np.stack(cluster.launch(program, COLLECTIVES["reduce_scatter", "ring"]))
+    halves = np.stack(cluster.launch(program, COLLECTIVES["reduce_scatter", "ring"], time_limit=30))
 Player(RingView(broken))
 
 # %%
@@ -181,7 +182,7 @@ lesson.check(my_all_reduce)
 
 # %%
 with lab.record(detail="value") as own:
-    results = np.stack(cluster.launch(program, my_all_reduce, timeout=10))
+    results = np.stack(cluster.launch(program, my_all_reduce, timeout=10, time_limit=30))
 Player(RingView(own))
 
 # %% [markdown]
@@ -208,7 +209,9 @@ why
 # - All-reduce: every rank ends with the sum over all ranks.
 # - A ring is two halves, reduce-scatter and all-gather, of n - 1 steps each.
 # - Each rank sends 2 (n - 1) / n of the buffer, less than two, however many ranks there are.
+#
+# The four workers stay, so that you can go back and try more. They end with the kernel. To free their memory sooner run
+# `cluster.close()`; `cluster = lesson.cluster(4)` then starts new ones.
 
 # %%
-cluster.close()
 lesson

@@ -1,9 +1,11 @@
+import os
+import stat
 import subprocess
 import sys
 
 import pytest
 
-from lab.files import replacing
+from lab.files import replacing, require_room
 from tests.support import without_root_powers
 
 
@@ -72,3 +74,20 @@ def test_a_folder_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
     assert "PermissionError" in done.stderr
     tmp_path.chmod(0o755)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("ask", [lambda path: replacing(path).__enter__(), lambda path: require_room(path, 10)])
+def test_what_is_no_file_that_may_be_written_is_not_replaced(tmp_path, ask):
+    pipe, precious, folder, link = (tmp_path / name for name in ("pipe", "precious", "folder", "link"))
+    os.mkfifo(pipe)
+    precious.write_bytes(b"gold")
+    precious.chmod(0o400)
+    folder.mkdir()
+    link.symlink_to(pipe)
+    there = sorted(names(tmp_path))
+    for path, told in [(pipe, "a pipe"), (link, "a pipe"), (precious, "read-only"), (folder, "directory")]:
+        with pytest.raises(OSError, match=told):
+            ask(path)
+    assert sorted(names(tmp_path)) == there
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert precious.read_bytes() == b"gold"

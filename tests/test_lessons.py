@@ -160,5 +160,22 @@ def stored(cell: str) -> set[str]:
     return found
 
 
+@pytest.mark.parametrize("path", LESSONS)
+def test_a_lesson_leaves_its_workers_to_a_learner_who_goes_back_and_says_how_to_end_them(path):
+    notebook = lesson(path)
+    assert any(cell.startswith("cluster = lesson.cluster(4)") for cell in code_cells(notebook))
+    assert not any("close()" in cell for cell in code_cells(notebook))
+    assert "`cluster.close()`" in notebook.cells[-2].source
+    assert "`cluster = lesson.cluster(4)`" in notebook.cells[-2].source
+
+
+@pytest.mark.parametrize("path", LESSONS)
+def test_programs_on_ranks_are_launched_with_a_limit_of_time(path):
+    for cell in code_cells(lesson(path)):
+        for call in (n for n in ast.walk(ast.parse(cell)) if isinstance(n, ast.Call)):
+            if ast.unparse(call.func) == "cluster.launch":
+                assert "time_limit" in {k.arg for k in call.keywords}, ast.unparse(call)
+
+
 def test_every_exercise_has_a_solution_and_no_solution_is_left_over():
     assert SOLUTIONS.keys() == EXERCISES.keys()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from lab.errors import ExerciseError
 from lab.teach.boxes import box, definitions
 from lab.teach.guard import Answer, run_guarded
-from lab.teach.plain import Plain, decode, describe, encode, first_difference
+from lab.teach.plain import Foreign, Plain, decode, describe, encode, first_difference
 
 Function = Callable[..., Any]
 
@@ -221,6 +221,12 @@ class Exercise:
         if answer.value is None and expected is not None:
             return Wrong("It returned nothing.", f"{self._shown(case)} is None", ", ".join(self.results),
                          "a function gives back what stands behind `return`")  # fmt: skip
+        if isinstance(answer.value, Foreign) and answer.value.type == "generator":
+            return Wrong("It has `yield`: it must `return`.", f"{self._shown(case)} is a generator",
+                         ", ".join(self.results), "replace `yield` by `return`")  # fmt: skip
+        if isinstance(answer.value, str) and isinstance(expected, float | int):
+            return Wrong(f"Tried {check.claim}: the {self.results[0]} is no number.",
+                         f"{self._shown(case)}: {describe(answer.value)}", describe(expected))  # fmt: skip
         difference = first_difference(answer.value, expected, self.results, self.tolerance)
         if difference is None:
             return None

@@ -7,7 +7,9 @@ name, so that no `__eq__`, `__array__` or pickle of theirs ever runs on the side
 from __future__ import annotations
 
 import base64
+import numbers
 import sys
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +46,8 @@ def encode(value: object, depth: int = 0) -> dict[str, Any]:
         return {"kind": "tuple", "items": [encode(v, depth + 1) for v in value]}
     array = _as_array(value)
     if array is None:
-        return _foreign(value, _text(value))
+        number = _as_number(value)
+        return _foreign(value, _text(value)) if number is None else encode(number)
     if array.size > MAX_ENTRIES:
         return _foreign(value, f"of shape {array.shape}, {array.nbytes / 1e6:.0f} MB: too large to compare")
     data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
@@ -83,6 +86,15 @@ def _as_array(value: object) -> np.ndarray[Any, np.dtype[Any]] | None:
         return None
     array = np.asarray(value)  # of the base class, whatever the learner's own class redefines; copied by `encode`
     return array if array.dtype.kind in "biuf" else None
+
+
+def _as_number(value: object) -> float | None:
+    if not isinstance(value, numbers.Real | Decimal):  # also a Fraction
+        return None
+    try:
+        return float(float(value))  # outside, what a learner's own `__float__` gives may be of a class of theirs
+    except Exception:  # noqa: BLE001 - a learner's __float__ may do anything; then it is no number
+        return None
 
 
 def _foreign(value: object, text: str) -> dict[str, Any]:
@@ -141,11 +153,11 @@ def first_difference(
         return what, describe(got), describe(expected)
     g, e = np.asarray(got, dtype=float), np.asarray(expected, dtype=float)
     if g.shape != e.shape:
-        return f"{what}, its shape", str(g.shape), str(e.shape)
+        return f"the shape of {what}", str(g.shape), str(e.shape)
     wrong = ~np.isclose(g, e, rtol=tolerance, atol=tolerance, equal_nan=True)
     if not wrong.any():
         return None
     if g.ndim == 0:
         return what, describe(float(g)), describe(float(e))
     index = tuple(int(i[0]) for i in np.nonzero(wrong))
-    return f"{what} at index {list(index)}", describe(float(g[index])), describe(float(e[index]))
+    return f"entry {list(index)} of {what}", describe(float(g[index])), describe(float(e[index]))

@@ -79,11 +79,11 @@ class Progress:
         self.chapter(lesson)["predictions"][question] = {"value": value}
         self._save(lesson)
 
-    def tried(self, lesson: str, exercise: str, *, passed: bool, source: str) -> None:
-        """Keep the result of a check; the same wrong answer checked twice counts once."""
+    def tried(self, lesson: str, exercise: str, *, passed: bool, source: str, counts: bool = True) -> None:
+        """Keep the result of a check; the same wrong answer checked twice counts once, an untouched stub not at all."""
         before = self.chapter(lesson)["exercises"].get(exercise, {"passed": False, "tries": 0, "source": ""})
         source = source[:MAX_SOURCE]
-        new = not passed and source != before["source"]
+        new = counts and not passed and source != before["source"]
         self.chapter(lesson)["exercises"][exercise] = {
             "passed": passed or before["passed"],
             "tries": before["tries"] + new,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -61,12 +61,23 @@ def _name(seen: Any, row: int) -> str:
     return "nan or inf" if seen["n_nonfinite"][row] > 1 else "nan or inf entry"
 
 
+_BELOW = ("threading", "concurrent", "dask", "distributed")
+"""Modules that call what runs a training, here or on a worker: a place in them tells nobody anything."""
+
+
+def _runs_it(file: str) -> bool:
+    """Whether this is a file of what calls the lab, and none of the user's."""
+    for home in (getattr(sys.modules.get(name), "__file__", None) for name in _BELOW):
+        is_package = home and PurePath(home).stem == "__init__"
+        if home and (file == home or (is_package and PurePath(home).parent in PurePath(file).parents)):
+            return True
+    return False
+
+
 def _place(ops: Any, node: int) -> str:
     row = int(np.flatnonzero(ops["node"] == node)[0])
     module, file = ops["module"][row], ops["file"][row]
-    file = (
-        "" if file == threading.__file__ else file
-    )  # no line of the user's: the frames of the lab are its own thread's
+    file = "" if _runs_it(file) else file  # no line of the user's: all frames are the lab's, and below them these
     of = f" of layer {module!r}" if module else ""
     name = cell_of(file) or PurePath(file).name
     return f"{ops['op'][row]}{of}" + (f" ({name}, line {ops['line'][row]})" if file else "")

@@ -79,7 +79,7 @@ def fit(
     """
     epochs = whole("epochs", epochs, least=1, hint="epochs=10 goes ten times through the data")
     measure_every = whole("measure_every", measure_every, least=0, hint="0 measures nothing")
-    refuse_what_cannot_be_trained(model, loss, optimizer, name)
+    refuse_what_cannot_be_trained(model, loss, optimizer, name, on)
     if isinstance(model, Module):
         model.name_parts()
     test = None if validation is None else as_dataset(validation)

@@ -10,14 +10,14 @@ from lab.optim import Optimizer
 OPTIMIZER = "optimizer=Adam(model.parameters(), learning_rate=1e-3), from lab.optim"
 
 
-def refuse_what_cannot_be_trained(model: object, loss: object, optimizer: object, name: object) -> None:
+def refuse_what_cannot_be_trained(model: object, loss: object, optimizer: object, name: object, on: object) -> None:
     """Refuse arguments of another kind, and those that do not belong together.
 
     Raises:
         ArgumentError: so it is.
         RunError: gradients are switched off here.
     """
-    arguments = _of_model(model, optimizer), _of_loss(loss), _of_optimizer(optimizer, model), _of_name(name)
+    arguments = _of_model(model, optimizer), _of_loss(loss), _of_optimizer(optimizer, model), _of_name(name), _of_on(on)
     for why in (*arguments, _of_mode()):
         if why is not None:
             raise why
@@ -65,6 +65,13 @@ def _of_name(name: object) -> LabError | None:
     if isinstance(name, str):
         return None
     return ArgumentError("the name of a run is text", given=f"name={name!r}"[:60], hint='for example name="digits"')
+
+
+def _of_on(on: object) -> LabError | None:
+    if on is None or (callable(getattr(on, "job", None)) and not isinstance(on, type)):
+        return None
+    hint = "on=DataParallel(cluster) or on=Pipeline(cluster), from lab.parallel"
+    return ArgumentError("on= says where to train", given=_named(on), hint=hint)
 
 
 def _of_mode() -> LabError | None:

@@ -172,12 +172,15 @@ class Run(Worker):
         """Go back to the last state known to be sound, and pause there: parameters, optimiser and step count.
 
         Raises:
-            RunError: the current step did not end in time.
+            RunError: the current step did not end in time, or the run is stopping.
         """
         with self._changed:
             if self.ended:
                 self._job.rewind()
                 return
+            if self._wanted == "stopping":
+                hint = "run.wait() gives its result; after that it can be rewound"
+                raise RunError(f"{self.name} cannot rewind", given="it is stopping", hint=hint)
             done = threading.Event()
             self._wanted, self._n_granted = "paused", 0
             self._requests.append(lambda: self._rewind(done))

@@ -161,6 +161,10 @@ class Training(Here):
         self.optimizer.zero_grad()
         self._batch, self._batches = None, iter(())
 
+    def load(self, state: Snapshot) -> None:
+        """Go on with other parameters and another state of the optimiser."""
+        self.optimizer.restore(state)
+
     def standing(self) -> Standing:
         """Where it stands; the arrays are copies."""
         optimizer = self.optimizer.snapshot()

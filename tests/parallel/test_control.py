@@ -1,8 +1,10 @@
 """A run on ranks is handled like any other: held, stepped, changed, sent back, stopped; a lost rank ends it cleanly."""
 
+import os
 import random
 import signal
 import threading
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -23,9 +25,9 @@ from lab.events import (
     RunStateChanged,
     StepFinished,
 )
-from lab.nn import Linear
+from lab.nn import Linear, mlp
 from lab.optim import SGD
-from lab.parallel import DataParallel
+from lab.parallel import DataParallel, Pipeline
 from lab.training import stop_all
 from tests.parallel.trainings import OPTIMIZERS, SOON, kill, network, parameters, some_digits
 
@@ -115,6 +117,67 @@ def test_every_handle_does_what_it_does_to_a_run_here(cluster, world_size):
     assert not np.array_equal(parameters(theirs), start)
 
 
+@pytest.mark.parametrize("on", [DataParallel, partial(Pipeline, n_micro=4, n_stages=3)])
+def test_parameters_that_are_edited_during_a_pause_go_to_the_ranks(cluster, on):
+    """Also those before the first step, and of a model that is larger than what one order carries."""
+
+    def edited(on):
+        with lab.settings(dtype="float64"):
+            module = mlp(64, 600, 10, rng=0)
+        run, _ = begun(on, module=module, epochs=6)
+        for n_steps, factor in ((1, 0.5), (2, 0.7)):
+            with lab.no_grad():
+                for p in module.parameters():
+                    p *= factor
+            run.step(n_steps)
+            paused(run)
+        seen = parameters(module)
+        module.load_state_dict({name: 0.9 * value for name, value in module.state_dict().items()})
+        run.resume()
+        assert run.wait(SOON).n_steps == 12
+        return seen, parameters(module)
+
+    for here, there in zip(edited(None), edited(on(cluster)), strict=True):
+        np.testing.assert_allclose(there, here, rtol=0, atol=1e-9)
+
+
+def test_an_edit_is_kept_by_a_stop_and_undone_by_a_rewind(cluster):
+    run, module = begun(DataParallel(cluster, 2))
+    start = parameters(module)
+
+    def halve():
+        with lab.no_grad():
+            for p in module.parameters():
+                p *= 0.5
+
+    halve()
+    run.rewind()
+    np.testing.assert_array_equal(parameters(module), start)
+    halve()
+    run.stop()
+    assert run.wait(SOON).state == "stopped"
+    np.testing.assert_array_equal(parameters(module), 0.5 * start)
+
+
+@pytest.mark.parametrize("verb", ["step", "resume"])
+def test_edits_too_large_to_be_sent_hold_the_run_and_say_so(cluster, monkeypatch, verb):
+    monkeypatch.setattr("lab.parallel.training.cluster_job.LARGEST", 1000)
+    run, module = begun(DataParallel(cluster, 2))
+    start = parameters(module)
+    with lab.no_grad():
+        module.parameters()[0].__imul__(0.5)
+    getattr(run, verb)()
+    with pytest.raises(RunError, match=r"parameters were changed while .* was paused\ngiven: .*MiB.*\nhint:  run.rew"):
+        run.wait(SOON)
+    assert (run.state, run.progress[0]) == ("paused", 0)
+    run.rewind()
+    np.testing.assert_array_equal(parameters(module), start)
+    run.step()
+    assert paused(run).progress[0] == 1
+    run.stop()
+    assert run.wait(SOON).n_steps == 1
+
+
 def test_what_runs_ahead_stands_still_when_it_is_paused_and_the_model_is_of_that_step(cluster):
     run, module = begun(DataParallel(cluster, 2))
     start = parameters(module)
@@ -186,7 +249,7 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
         run = lab.fit(module, some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2), paused=is_paused)
         while not run._job._launch or not run._job._launched.waits_for:
             passes(run, 0.02)
-        assert run._job._launched.waits_for == "2 ranks wanted, 0 of 4 workers free"
+        assert run._job._launched.waits_for == f"2 ranks wanted, 0 of 4 workers free, others held by {holds.name}"
         run.pause()
         paused(run)
         run.stop()
@@ -198,11 +261,27 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
     holds.wait(SOON)
 
 
+@pytest.mark.parametrize("wait", [0.0, 30.0])
+def test_a_stop_before_it_is_known_that_all_workers_are_busy_gives_a_result(cluster, wait):
+    holds, _ = begun(DataParallel(cluster, 4))
+    for _ in range(5):
+        run = lab.fit(network(), some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2, wait=wait))
+        run.stop()
+        result = run.wait(SOON)
+        assert (result.state, result.n_steps) == ("stopped", 0)
+    holds.stop()
+    holds.wait(SOON)
+
+
 class Loops(Linear):
-    """Never ends with the second batch, which is smaller."""
+    """Never ends with the second batch, which is smaller, on a worker."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.home = os.getpid()
 
     def forward(self, x):
-        while len(x) == 20:
+        while len(x) == 20 and os.getpid() != self.home:
             pass
         return super().forward(x)
 
@@ -373,6 +452,20 @@ def test_a_gradient_that_is_none_on_one_rank_is_held_before_any_update(cluster):
     assert caught.value.problem == f"a gradient became nan or inf at step 1 on rank {rank}"
     assert "in the backward rule of sqrt (test_control.py, line " in caught.value.given
     np.testing.assert_array_equal(parameters(module), before)
+    run.stop()
+    run.wait(SOON)
+
+
+def test_where_no_line_is_the_users_none_of_what_runs_the_rank_is_named(cluster):
+    run, module = begun(DataParallel(cluster, 2))
+    with lab.no_grad():
+        for p in module.parameters():
+            p *= 1e300
+    run.step()
+    with pytest.raises(RunError) as caught:
+        run.wait(SOON)
+    assert caught.value.given.startswith("first nan or inf in ")
+    assert ".py" not in caught.value.given
     run.stop()
     run.wait(SOON)
 

@@ -85,7 +85,8 @@ def test_a_result_of_a_gigabyte_is_refused_with_its_size_and_costs_no_worker(clu
 
 
 def test_a_result_that_cannot_be_pickled_fails_that_rank_alone(cluster):
-    with record() as rec, pytest.raises(RankError, match="cannot pickle"):
+    told = "the result of rank 1 cannot be sent home\ngiven: a lock: TypeError: cannot pickle"
+    with record() as rec, pytest.raises(MeshError, match=told):
         cluster.launch(programs.returns_a_lock)
     assert states(rec) == {0: "stopped", 1: "failed", 2: "stopped", 3: "stopped"}
 

@@ -1,5 +1,8 @@
 """Data-parallel training on real workers is training in one process, up to the order of additions."""
 
+import os
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +10,7 @@ import lab
 from lab.errors import ArgumentError, MeshError, PlanError, RunError, UnsupportedError
 from lab.nn import Linear, Module
 from lab.optim import SGD
-from lab.parallel import DataParallel, run_ranks
+from lab.parallel import DataParallel, Pipeline, run_ranks
 from lab.parallel.training.cluster_job import packed
 from lab.training import stop_all
 from lab.training.trainer import Training
@@ -231,6 +234,19 @@ def test_what_replicas_would_do_otherwise_is_refused_at_the_call(cluster, make, 
         lab.fit(make(), some_digits(64), loss=loss or lab.cross_entropy, on=DataParallel(cluster, 2))
 
 
+@pytest.mark.parametrize("on", [partial(DataParallel, world_size=2), partial(Pipeline, n_stages=2, n_micro=2)])
+def test_a_loss_that_is_a_mean_on_the_first_batch_only_is_refused_too(cluster, on):
+    data, order = some_digits(64), lab.data.Loader(some_digits(64), 8, rng=0).order(0)
+    data.targets[order[-3:]] = -1  # three of the last batch are masked
+
+    def masked(prediction, targets):
+        kept = np.flatnonzero(targets >= 0)
+        return lab.cross_entropy(prediction[kept], targets[kept])
+
+    with pytest.raises(UnsupportedError, match=r"must be a mean over examples .*\ngiven: .* \(batch 8 of 8\)\nhint: "):
+        lab.fit(network(), data, batch_size=8, loss=masked, on=on(cluster))
+
+
 def test_what_a_model_keeps_of_the_last_call_is_no_memory(cluster):
     module = Remembers(64, 10, rng=0)
     for _ in range(2):
@@ -260,10 +276,10 @@ def test_two_runs_on_one_optimiser_are_refused(cluster):
 
 class Raises(Module):
     def __init__(self):
-        self.inner = Linear(64, 10, rng=0)
+        self.inner, self.home = Linear(64, 10, rng=0), os.getpid()
 
     def forward(self, x):
-        if len(x) == 6:  # rank 2 of 3 alone has so few, in the second batch
+        if len(x) == 6 and os.getpid() != self.home:  # rank 2 of 3 alone has so few, in the second batch
             raise ZeroDivisionError("bad luck")
         return self.inner(x)
 

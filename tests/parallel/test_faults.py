@@ -174,7 +174,7 @@ def test_a_rank_that_cannot_be_interrupted_has_its_worker_restarted(cluster):
     ("program", "words"),
     [
         (programs.one_rank_calls_something_else, ["ranks 0 and", "all_reduce ring float64[4] at programs.py:",
-                                                  "broadcast flat float64[4] at programs.py:"]),
+                                                  "broadcast flat float64[4] root 0 at programs.py:"]),
         (programs.other_dtype, ["make different calls", "float64[4]", "float32[4]"]),
         (programs.one_rank_misses_a_call, ["rank 1 has ended its program", "barrier at programs.py:"]),
     ],
@@ -189,15 +189,15 @@ def test_different_calls_are_named_with_ranks_and_lines(cluster, program, words)
 def test_a_rank_that_never_calls_is_found_by_the_time_out(cluster):
     def program(comm):
         if comm.rank == 2:
-            threading.Event().wait(5)  # computes, say
+            threading.Event().wait(8)  # computes, say
         comm.all_reduce_(np.ones(3))
 
     with pytest.raises(LostRankError, match=r"rank 2 has not made this call: rank \d waited too long in all_reduce"):
-        cluster.launch(program, timeout=0.5)
+        cluster.launch(program, timeout=2.0)
 
 
 def test_results_that_cannot_be_sent_home_are_told(cluster):
-    with pytest.raises(RankError, match="cannot pickle"):
+    with pytest.raises(MeshError, match="result of rank 1 cannot be sent home"):
         cluster.launch(programs.returns_a_lock)
     with pytest.raises(MeshError, match="result of rank 1 is too large to be sent home\ngiven: 70 MiB of at most 64"):
         cluster.launch(programs.returns_much, 70 << 20)

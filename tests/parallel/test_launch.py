@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from distributed import Client
 
 from lab import settings
 from lab.errors import ArgumentError, DTypeError, MeshError, RunError
 from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
+from lab.parallel.cluster import lease
 from lab.parallel.cluster.cluster import Cluster, launch
 from lab.parallel.ranks.runtime import run_local
 from tests.parallel import programs
@@ -69,13 +71,20 @@ def test_broadcast_gives_every_rank_what_the_root_has_and_strided_arrays_work(cl
     assert got[0] == [2.0, 0.0, 2.0, 0.0, 2.0, 0.0]
 
 
-def test_settings_and_origin_travel_with_the_program(cluster):
+def test_settings_and_origin_travel_with_the_program(cluster, tmp_path):
     with settings(dtype="float64"):
         running = cluster.start(programs.surroundings)
         assert running.result() == [("float64", rank, "") for rank in range(4)]
     token = ORIGIN.set(Origin(0, "training 7"))
     try:
         assert [run for *_, run in cluster.launch(programs.surroundings)] == ["training 7"] * 4
+        held = cluster.start(programs.waits_for_ever, str(tmp_path / "at"), timeout=1000)
+        while not held.workers:
+            assert not held.wait(0.01)
+        with pytest.raises(MeshError, match="4 ranks wanted, 0 of 4 workers free, others held by training 7\n"):
+            cluster.launch(programs.where, wait=0)
+        held.stop()
+        held.wait()
     finally:
         ORIGIN.reset(token)
 
@@ -89,7 +98,7 @@ def test_two_launches_share_the_workers_and_a_third_waits_for_its_turn(cluster, 
     first = cluster.start(programs.waits_for_ever, str(tmp_path / "a"), world_size=3)
     second = cluster.start(programs.where, world_size=1)
     assert second.result()[0][0] == 0
-    with pytest.raises(MeshError, match="2 ranks wanted, 1 of 4 workers free"):
+    with pytest.raises(MeshError, match="2 ranks wanted, 1 of 4 workers free, others held by a launch\n"):
         cluster.launch(programs.where, world_size=2, wait=0)
     third = cluster.start(programs.where, world_size=4)
     first.stop()
@@ -178,3 +187,109 @@ def test_a_client_that_goes_in_the_middle_takes_its_own_run_with_it_and_no_other
             assert not hers.wait(0.01)
     assert hers.wait(30)
     assert len(his.result()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"world_size": "4"}, "world_size is a whole number of at least 1"),
+        ({"world_size": 0}, "world_size is a whole number of at least 1"),
+        ({"world_size": True}, "world_size is a whole number of at least 1"),
+        ({"timeout": "soon"}, "timeout is a number"),
+        ({"timeout": float("nan")}, "a time-out is a positive number of seconds"),
+        ({"time_limit": 0}, "a time-out is a positive number of seconds"),
+        ({"wait": None}, "wait is a number"),
+    ],
+)
+def test_options_that_are_none_are_refused_where_they_are_given(cluster, options, problem):
+    with pytest.raises(ArgumentError, match=problem):
+        cluster.launch(programs.where, **options)
+
+
+def test_a_launch_over_a_closed_client_says_so(cluster):
+    client = Client(cluster.client.scheduler.address)
+    client.close()
+    with pytest.raises(MeshError, match="the connection to the cluster is closed\ngiven: a Client that is closed"):
+        launch(programs.where, client=client)
+
+
+@pytest.mark.parametrize("n_workers", ["4", 2.5, True, 0, float("nan")])
+def test_a_number_of_workers_that_is_none_is_refused(n_workers):
+    with pytest.raises(ArgumentError, match="n_workers is a whole number of at least 1\ngiven: n_workers="):
+        Cluster(n_workers)
+    with pytest.raises(ArgumentError, match="world_size is a whole number of at least 1"):
+        launch(programs.where, world_size=n_workers)
+
+
+def test_a_client_that_is_none_is_refused():
+    with pytest.raises(ArgumentError, match=r"used through a Client or an address\ngiven: client=3"):
+        Cluster(client=3)
+
+
+def test_a_cluster_that_was_started_here_never_launches_fewer_ranks_in_silence(monkeypatch):
+    monkeypatch.setattr(lease, "RETURNS", 0.0)  # as if a worker took very long to be restarted
+    with Cluster(2) as cluster:
+        assert len(cluster.launch(programs.where)) == 2
+        gone, *_ = cluster.client.scheduler_info(n_workers=-1)["workers"]
+        cluster.client.retire_workers([gone])
+        with pytest.raises(MeshError, match="2 ranks wanted, 1 of 2 workers free, 1 lost and not yet back"):
+            cluster.launch(programs.where, wait=0)
+        assert len(cluster.launch(programs.where, world_size=1)) == 1
+
+
+@pytest.mark.parametrize("how", ["launching", "waiting"])
+def test_a_client_that_is_closed_in_the_middle_is_told(cluster, tmp_path, how):
+    first = cluster.start(programs.waits_for_ever, str(tmp_path / "first"), timeout=1000) if how == "waiting" else None
+    while first is not None and not first.workers:
+        assert not first.wait(0.01)
+    client = Client(cluster.client.scheduler.address)
+    running = Cluster(client=client).start(programs.waits_for_ever, str(tmp_path / "at"), timeout=1000)
+    while not (running.waits_for if first else len(list(tmp_path.glob("at-*"))) == 4):
+        assert not running.wait(0.01)
+    client.close()
+    with pytest.raises(MeshError, match="the connection to the cluster is closed\ngiven: a Client that is clos"):
+        running.result()
+    if first is not None:
+        first.stop()
+        first.wait()
+
+
+def test_a_cluster_that_is_closed_is_not_entered_again(cluster):
+    other = Cluster(client=cluster.client.scheduler.address)
+    other.close()
+    with pytest.raises(MeshError, match="the connection to the cluster is closed"), other:
+        pass
+
+
+def test_a_rank_that_wants_workers_of_its_own_is_told(cluster):
+    def nests(comm):
+        return launch(programs.where, world_size=1)
+
+    with pytest.raises(MeshError, match="a worker cannot start workers\ngiven: a Cluster or a launch inside of a rank"):
+        cluster.launch(nests)
+
+
+def test_where_workers_cannot_start_one_error_says_why(monkeypatch, tmp_path):
+    import distributed
+
+    import __main__
+
+    def fails(**_):
+        raise RuntimeError("Nanny failed to start.") from OSError("no more processes")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distributed, "LocalCluster", fails)
+        with pytest.raises(MeshError, match="the workers cannot be started\ngiven: OSError: no more processes\nhint"):
+            Cluster(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(__main__, "__file__", "<stdin>")
+        patch.setattr(__main__, "__spec__", None)
+        with pytest.raises(MeshError, match="workers cannot load this program again\ngiven: <stdin>"):
+            Cluster(1)
+    with monkeypatch.context() as patch:
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        patch.chdir(gone)
+        gone.rmdir()
+        with pytest.raises(MeshError, match="in a directory that is gone"):
+            Cluster(1)

@@ -31,8 +31,9 @@ def test_nobody_gets_a_part_of_what_it_wants(leases):
 
 def test_who_asked_first_is_served_first_also_if_it_wants_more(leases):
     leases.ask("one", 3)
-    assert leases.ask("two", 4).reason == "4 ranks wanted, 1 of 4 workers free"
-    assert leases.ask("three", 1).reason == "1 rank wanted, 1 of 4 workers free, 1 run before this one"
+    assert leases.ask("two", 4).reason == "4 ranks wanted, 1 of 4 workers free, others held by one"
+    behind = "1 rank wanted, 1 of 4 workers free, others held by one, 1 run before this one"
+    assert leases.ask("three", 1).reason == behind
     for worker in "abc":
         leases.free("one", worker)
     assert leases.ask("three", 1).state == "queued"
@@ -55,7 +56,7 @@ def test_more_than_there_are_is_refused_and_none_too(leases):
 
 def test_a_lost_worker_that_somebody_restarts_is_waited_for_but_not_for_ever(leases):
     leases.left("a", returns=True)
-    assert leases.ask("one", 4).reason == "4 ranks wanted, 3 of 4 workers free"
+    assert leases.ask("one", 4).reason == "4 ranks wanted, 3 of 4 workers free, 1 lost and not yet back"
     leases.arrived("e")
     assert leases.ask("one", 4).state == "queued"  # it is there and not ready
     leases.ready("e")
@@ -68,6 +69,25 @@ def test_a_lost_worker_that_somebody_restarts_is_waited_for_but_not_for_ever(lea
 def test_a_worker_that_was_sent_away_does_not_come_back(leases):
     leases.left("a", returns=False)
     assert leases.ask("one", 4).state == "refused"
+
+
+def test_who_has_started_so_many_waits_for_all_of_them_however_they_were_lost(leases):
+    leases.left("a", returns=False)
+    queued = leases.ask("one", 4, n_started=4)
+    assert queued.state == "queued"
+    assert queued.reason == "4 ranks wanted, 3 of 4 workers free, 1 lost and not yet back"
+    assert leases.ask("two", 5, n_started=4).reason == "5 ranks wanted, 4 workers"
+    leases.ready("e")
+    assert leases.ask("one", 4, n_started=4).workers == ("b", "c", "d", "e")
+
+
+def test_who_holds_the_workers_is_named_once_each_and_only_while_it_does(leases):
+    leases.ask("id-1", 2, name="run-5")
+    leases.ask("id-2", 1, name="a launch")
+    assert leases.ask("three", 4).reason.endswith("1 of 4 workers free, others held by run-5 and a launch")
+    for worker in "ab":
+        leases.free("id-1", worker)
+    assert leases.ask("three", 4).reason.endswith("3 of 4 workers free, others held by a launch")
 
 
 def test_only_the_holder_frees(leases):

@@ -1,13 +1,15 @@
 """Ranks as threads over real sockets: sums, messages, disagreements, and what a broken wire does."""
 
+import contextlib
 import os
+import re
 import socket
 import threading
 
 import numpy as np
 import pytest
 
-from lab.errors import ArgumentError, LostRankError, MeshError, RankError
+from lab.errors import ArgumentError, DTypeError, LostRankError, MeshError, RankError
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
 from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
 from lab.parallel.ranks import execute as executing
@@ -122,6 +124,18 @@ def test_both_may_send_much_before_they_receive():
     assert run_ranks(program, world_size=2) == [1, 0]
 
 
+def test_what_waits_to_go_out_is_copied_once_however_many_sends_follow(wire):
+    links, _, _ = wire
+    comm = Comm(0, 2, links)
+    comm.send(np.ones(1_000_000), 1, tag=0)
+    comm.send(np.ones(1_000_000), 1, tag=1)
+    waiting = [part.obj for part in links._outbox[1]]
+    comm.send(np.ones(1_000_000), 1, tag=2)
+    after = [part.obj for part in links._outbox[1]]
+    assert len(after) > len(waiting) > 2
+    assert all(part is kept for part, kept in zip(after, waiting, strict=False))
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -144,6 +158,132 @@ def test_calls_that_differ_are_named_with_both_ranks_and_lines(call):
 def test_a_rank_that_ended_is_named_by_who_waits_for_it():
     with pytest.raises(MeshError, match="rank 1 has ended its program, and rank 0 waits for it"):
         run_ranks(lambda comm: comm.rank or comm.recv(np.ones(1), 1), world_size=2)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        lambda comm: comm.all_reduce_(np.ones(3 + comm.rank)),
+        lambda comm: comm.send(np.ones(3), 0) if comm.rank else comm.recv(np.ones(4), 1),
+        lambda comm: comm.agree(np.ones(3 + comm.rank)),
+    ],
+    ids=["collective", "message", "agreement"],
+)
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda comm: None,
+        lambda comm: comm.barrier(),
+        lambda comm: comm.agree(np.ones(1)),
+        lambda comm: comm.send(np.ones(3), 1 - comm.rank),
+        lambda comm: comm.recv(np.ones(3), 1 - comm.rank),
+    ],
+    ids=["end", "barrier", "agree", "send", "recv"],
+)
+def test_a_mismatch_that_was_caught_is_what_the_next_call_raises(first, then):
+    def program(comm):
+        with contextlib.suppress(MeshError):
+            first(comm)
+        then(comm)
+
+    told = r"ranks 0 and 1 make different calls\ngiven: rank \d: .*\nhint:  rank \d caught this error and went on"
+    with pytest.raises(MeshError, match=told):
+        run_ranks(program, world_size=2)
+
+
+@pytest.mark.parametrize("then", [lambda comm: None, lambda comm: comm.barrier()], ids=["end", "barrier"])
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+def test_broadcasts_from_different_roots_are_told_with_both_roots(world_size, then):
+    def program(comm):
+        comm.broadcast_(np.ones(3), root=comm.rank)
+        then(comm)
+
+    told = (
+        r"ranks (\d) and (\d) make different calls\n"
+        r"given: rank (\d): broadcast flat float64\[3\] root \3 at test_sockets.py:\d+; "
+        r"rank (\d): broadcast flat float64\[3\] root \4 at test_sockets.py:\d+"
+    )
+    with pytest.raises(MeshError, match=told):
+        run_ranks(program, world_size=world_size)
+
+
+def test_one_rank_with_another_root_is_told_also_where_all_have_what_they_wait_for():
+    def program(comm):
+        comm.broadcast_(np.ones(3), root=0 if comm.rank == 0 else 1)
+
+    with pytest.raises(MeshError, match=r"make different calls\ngiven: .*root [01] at .*root [01] at "):
+        run_ranks(program, world_size=3)
+
+
+def test_a_sum_that_is_too_large_is_inf_without_a_warning():
+    def program(comm):
+        with np.errstate(all="raise"):
+            large = comm.all_reduce_(np.full(200_000, 60_000, np.float16))
+            short = comm.all_reduce_(np.array([np.inf if comm.rank else -np.inf, 1.5e308]))
+        return bool(np.isinf(large).all()), str(short)
+
+    assert run_ranks(program, world_size=2) == [(True, "[nan inf]")] * 2
+
+
+def test_a_peer_that_was_lost_is_named_again_after_that_was_caught(wire):
+    links, theirs, _ = wire
+    theirs.close()
+    comm = Comm(0, 2, links)
+    with pytest.raises(LostRankError, match="rank 1 hung up"):
+        comm.recv(np.ones(1), 1)
+    with pytest.raises(MeshError, match=r"rank 1 hung up\ngiven: rank 0 was in message with tag 0"):
+        comm.barrier()
+    assert comm.inside.startswith("message with tag 0")
+
+
+def test_a_call_that_was_broken_off_is_what_the_next_call_raises(wire, monkeypatch):
+    links, _, _ = wire
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(links, "receive", interrupted)
+    comm = Comm(0, 2, links)
+    with pytest.raises(KeyboardInterrupt):
+        comm.recv(np.ones(1), 1)
+    with pytest.raises(MeshError, match=r"a call of rank 0 was broken off\ngiven: KeyboardInterrupt\nhint"):
+        comm.barrier()
+
+
+def test_a_second_thread_that_calls_at_once_is_refused_and_harms_nothing(wire):
+    links, theirs, _ = wire
+    comm = Comm(0, 2, links)
+    real, refused = links._poll, []
+
+    class Asleep:
+        def __getattr__(self, name):
+            return getattr(real, name)
+
+        def poll(self, milliseconds):
+            if not refused:  # the first call sleeps: another thread tries all calls
+                thread = threading.Thread(target=others)
+                thread.start()
+                thread.join()
+                word = pack(POINT, 7, Call(0, "message with tag 0, float64[1]", ""), 8)
+                theirs.sendall(word + np.ones(1).tobytes())
+            return real.poll(milliseconds)
+
+    def others():
+        calls = (comm.barrier, lambda: comm.agree(np.ones(1)), lambda: comm.send(np.ones(1), 1),
+                 lambda: comm.recv(np.ones(1), 1), links.leave)  # fmt: skip
+        for call in calls:
+            with pytest.raises(MeshError) as caught:
+                call()
+            refused.append(str(caught.value).splitlines())
+
+    links._poll = Asleep()
+    assert comm.recv(np.zeros(1), 1) == [1.0]
+    assert len(refused) == 5
+    assert {lines[0] for lines in refused} == {"two calls of rank 0 at once"}
+    assert "barrier at test_sockets.py:" in refused[0][1]
+    assert "while it is in message with tag 0, float64[1] at test_sockets.py:" in refused[0][1]
+    assert {lines[2] for lines in refused} == {"hint:  a Comm belongs to one thread, and to one call at a time"}
+    assert comm.collective == 0
 
 
 def test_a_rank_that_raises_ends_all_and_is_named():
@@ -350,3 +490,66 @@ def test_arrays_that_cannot_be_written_or_are_none_are_refused(wire):
         comm.all_reduce_(1.0)
     with pytest.raises(ArgumentError, match=r"no such root\ngiven: root=2, world_size=2"):
         comm.broadcast_(np.ones(1), root=2)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda c: c.all_reduce_(np.ma.ones(3)), "given: MaskedArray\nhint:  np.asarray makes one, without the mask"),
+        (lambda c: c.broadcast_(matrix()), "NumPy arrays\ngiven: matrix\nhint:  np.asarray makes one"),
+        (lambda c: c.send(matrix(), 1), "NumPy arrays\ngiven: matrix\nhint:  np.asarray makes one"),
+        (lambda c: c.agree([1, 2]), "NumPy arrays\ngiven: list\nhint:  np.asarray makes one"),
+        (lambda c: c.send(np.ones(1), 1, tag="x"), "the tag is a whole number\ngiven: tag='x'\nhint:  an int"),
+        (lambda c: c.send(np.ones(1), 1, tag=2**70), f"no such tag\ngiven: tag={2**70}\nhint:  tags are -2**63"),
+        (
+            lambda c: c.recv(np.ones(1), 1, tag=-(2**63) - 1),
+            f"no such tag\ngiven: tag={-(2**63) - 1}\nhint:  tags are -2**63",
+        ),
+        (lambda c: c.recv(np.ones(1), 1.0), "the peer is a whole number\ngiven: peer=1.0\nhint:  an int"),
+        (lambda c: c.broadcast_(np.ones(1), root="0"), "the root is a whole number\ngiven: root='0'\nhint:  an int"),
+        (lambda c: c.all_reduce_(np.ones(1), algorithm=3), "a name or a plan\ngiven: algorithm=3\nhint:  "),
+    ],
+)
+def test_arguments_that_no_call_can_take_are_refused_in_three_lines(wire, call, told):
+    comm = Comm(0, 2, wire[0])
+    with pytest.raises(ArgumentError, match=re.escape(told)):
+        call(comm)
+    comm.send(np.ones(1), 1)  # nothing was begun: the next call works
+
+
+def matrix():
+    return np.ones((2, 2)).view(np.matrix)
+
+
+@pytest.mark.parametrize("dtype", ["U3", "S2", "M8[s]", "m8[ns]", [("a", "i4"), ("b", "f8", 2)], "?", ">c16"])
+def test_a_broadcast_takes_every_dtype_without_objects(dtype):
+    def program(comm):
+        array = np.zeros(70, dtype) if comm.rank else numbers.astype(dtype)
+        return comm.broadcast_(array[::2])
+
+    numbers = np.arange(70)
+    with record() as seen:
+        got = run_ranks(program, world_size=3)
+    for array in got:
+        np.testing.assert_array_equal(array, numbers.astype(dtype)[::2])
+    assert sum(isinstance(e, CollectiveFinished) for e in seen) == 3
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_text_is_not_summed_on_any_rank(world_size):
+    def program(comm):
+        with pytest.raises(DTypeError, match=r"ranks exchange numbers\ngiven: dtype <U1"):
+            comm.all_reduce_(np.array(["a"]), "naive")
+
+    run_ranks(program, world_size=world_size)
+
+
+def test_tags_may_be_whole_numbers_of_any_kind():
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(np.ones(1), np.int64(1), tag=np.uint8(7))
+            comm.send(np.zeros(1), 1, tag=2**63 - 1)
+            return None
+        return float(comm.recv(np.zeros(1), 0, 2**63 - 1)[0]), float(comm.recv(np.zeros(1), 0, 7)[0])
+
+    assert run_ranks(program, world_size=2)[1] == (0.0, 1.0)

@@ -90,7 +90,8 @@ WRONG = [
     ("multiply_rule", "def multiply_rule(ct, x):\n    return ct, ct\n", "takes 2 positional arguments"),
     ("multiply_rule", multiply("return 'ct * y', 'ct * x'"), "gradient of x is wrong"),
     ("multiply_rule", multiply("return ct * y, ct * x, 0"), "number of results is wrong"),
-    ("multiply_rule", multiply("return ct * y, float(np.sum(ct * x))"), "its shape is wrong"),
+    ("multiply_rule", multiply("return ct * y, float(np.sum(ct * x))"), "shape of the gradient of y is wrong"),
+    ("multiply_rule", multiply("yield ct * y\n    yield ct * x"), "It has `yield`: it must `return`."),
     ("training_loop", loop(BACK, STEP), "never cleared"),
     ("training_loop", loop(BACK, STEP, before=ZERO), "never cleared"),
     ("training_loop", loop(BACK, ZERO, STEP), "step finds no gradient"),
@@ -154,7 +155,12 @@ WRONG = [
     ("my_all_reduce", ring(right="(rank + 1) / world_size"), "with a number that is not whole"),
     ("my_all_reduce", plan("if rank == 2: raise ValueError('no')\nyield ()"), "no (on rank 2)"),
     ("my_all_reduce", plan("while rank: pass\nyield ()"), "did not come to an end"),
+    ("my_first_plan", first_plan("if rank == 0: yield Recv(1, 0, n_chunks)"), "reduce=True or reduce=False?"),
+    ("my_first_plan", first_plan("yield Send(1, 0)"), "a Send does not say all: stop is missing"),
+    ("my_all_reduce", plan("yield Send((rank + 1) % world_size, 0, 1)"),
+     "not yet. On 4 ranks: rank 0, step 0: sent chunk 0 to rank 1, which never takes it."),
     # --- lesson 15
+    ("bubble", share("return 'a lot'"), "the share of time is no number"),
     ("bubble", share("return n_ranks / n_micro"), "ranks over pieces"),
     ("bubble", share("return (n_ranks - 1) / n_micro"), "compared with the work"),
     ("bubble", share("return n_ranks / (n_micro + n_ranks)"), "one wait too many"),
@@ -184,7 +190,7 @@ WRONG = [
     ("my_schedule", one_f_one_b().replace(", m)", ", m + 1)").replace("+ m)", "+ m + 1)"), "counted from 1"),
     ("my_schedule", one_f_one_b(warmup="0 if rank == 0 else n_micro"), "wait for each other"),
     ("my_schedule", order("for m in range(n_micro):\n    yield 'F', rank, m"), "a schedule is made of actions"),
-    ("my_schedule", order("while True: yield Action('F', rank, 0)"), "goes through twice"),
+    ("my_schedule", order("while True: yield Action('F', rank, 0)"), "does not come to an end"),
     ("my_schedule", one_f_one_b(warmup="n_ranks - rank - 1"), "no more micro-batches"),
 ]  # fmt: skip
 """(exercise, what is typed, words of the answer)"""
@@ -268,6 +274,10 @@ RIGHT = [
     ("my_all_reduce", "from lab.parallel import COLLECTIVES\n" + plan("yield from COLLECTIVES['all_reduce', 'ring']"
                                                                      "(rank, world_size, n_chunks)")),
     ("my_schedule", BY_NEED),
+    ("bubble", "from fractions import Fraction\n" + share("return Fraction(n_ranks - 1, n_micro + n_ranks - 1)")),
+    ("bubble", "from decimal import Decimal\n" + share("return Decimal(n_ranks - 1) / (n_micro + n_ranks - 1)")),
+    ("bubble", share("return np.float32((n_ranks - 1) / (n_micro + n_ranks - 1))")),
+    ("bubble", "import lab\n" + share("return lab.tensor(n_ranks - 1.0) / (n_micro + n_ranks - 1)")),
     ("bubble", share("p, m = n_ranks, n_micro\n    return 1 - m / (m + p - 1)")),
 ]  # fmt: skip
 """(exercise, what is typed)"""

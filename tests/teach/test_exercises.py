@@ -78,6 +78,19 @@ def test_the_stub_runs_and_is_told_kindly_what_is_missing(name):
     assert feedback.mutant
 
 
+def test_an_action_of_no_kind_is_told_and_nothing_else_is_guessed(at_home):
+    feedback = check("my_schedule", "def my_schedule(rank, n_ranks, n_micro):\n    yield Action('X', rank, 0)\n")
+    assert "there is no kind 'X'" in feedback.problem
+    assert not feedback.mutant
+    assert feedback.hint == '"F" is forward, "B" is backward'
+
+
+def test_a_wrong_weight_is_told_by_its_place_in_good_grammar(at_home):
+    body = "def training_loop(loss, optimizer, n_steps):\n    for _ in range(n_steps + 2):\n"
+    steps = "".join(f"        {line}\n" for line in ("optimizer.zero_grad()", "loss().backward()", "optimizer.step()"))
+    assert "entry [0] of the vector of weights at the end is wrong" in check("training_loop", body + steps).text
+
+
 EQUAL_TO_ALL = """
 class Yes:
     def __eq__(self, other): return True

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import ArgumentError, DataError
-from lab.teach import Lesson, Progress
+from lab.teach import EXERCISES, Lesson, Progress
 from lab.teach.lesson import default_path
 from lab.teach.progress import read
 
@@ -53,6 +53,25 @@ def test_hints_advance_with_different_wrong_answers_and_not_with_the_same_one(pa
         return 7.5 + 0 * x, 8.0
 
     assert lesson.check(multiply_rule).hint != first
+
+
+def test_an_untouched_stub_is_no_try_and_does_not_hide_the_last_answer(path, monkeypatch):
+    lesson = Lesson("00", progress=Progress(path))
+
+    def multiply_rule(ct, x, y):
+        return 7.0 + 0 * x, 8.0
+
+    def check(source):
+        monkeypatch.setattr("lab.teach.lesson.source_of", lambda _: source)
+        lesson.check(multiply_rule)
+        return read(path)["00"]["exercises"]["multiply_rule"]
+
+    stub = EXERCISES["multiply_rule"].stub
+    assert check(stub + "\n")["tries"] == 0
+    assert lesson.summary() == [("exercise multiply_rule", "not yet tried")]
+    assert check("mine") == {"passed": False, "tries": 1, "source": "mine"}
+    assert check(stub) == {"passed": False, "tries": 1, "source": "mine"}
+    assert lesson.summary() == [("exercise multiply_rule", "not yet, 1 try")]
 
 
 def test_a_passed_exercise_stays_passed(path):

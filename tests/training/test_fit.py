@@ -19,6 +19,7 @@ from lab.events import (
 )
 from lab.nn import Linear, Module, mlp, mse
 from lab.optim import SGD, Adam
+from lab.parallel import DataParallel, Pipeline
 from lab.training import evaluate, fit
 
 SOON = 100.0
@@ -393,6 +394,21 @@ def test_a_gradient_that_is_no_number_is_held_before_the_update_and_its_rule_nam
         (lambda: fit(model(), ([[1.0], [1.0, 2.0]], [0, 1])), DataError, "the inputs are not a rectangle"),
         (lambda: fit(model(), [1]), DataError, "not a data set"),
         (lambda: fit(model(), TRAIN, name=3), ArgumentError, "the name of a run is text\ngiven: name=3\nhint:  for"),
+        (lambda: fit(model(), TRAIN, on="DataParallel"), ArgumentError,
+         "on= says where to train\ngiven: 'DataParallel'\nhint:  on=DataParallel(cluster) or on=Pipeline(cluster)"),
+        (lambda: fit(model(), TRAIN, on=DataParallel), ArgumentError, "to train\ngiven: the class DataParallel"),
+        (lambda: fit(model(), TRAIN, on=DataParallel(cluster=3)), ArgumentError,
+         "cluster= is a Cluster, a Client or a scheduler's address\ngiven: cluster=3\nhint:  Cluster(4) starts"),
+        (lambda: fit(model(), TRAIN, on=DataParallel(timeout=0)), ArgumentError,
+         "a time-out is a positive number of seconds\ngiven: timeout=0\nhint:  60 is usual"),
+        (lambda: fit(model(), TRAIN, on=DataParallel(timeout=None)), ArgumentError, "given: timeout=None\nhint:  in"),
+        (lambda: fit(model(), TRAIN, on=DataParallel(wait="3")), ArgumentError, "given: wait='3'\nhint:  in seconds"),
+        (lambda: fit(model(), TRAIN, on=DataParallel(wait=-1)), ArgumentError, "given: wait=-1\nhint:  0 does not"),
+        (lambda: fit(model(), TRAIN, on=DataParallel(world_size=2.0)), ArgumentError, "given: world_size=2.0\nhint"),
+        (lambda: fit(model(), TRAIN, on=Pipeline(cluster=3)), ArgumentError, "address\ngiven: cluster=3\nhint:  Clu"),
+        (lambda: fit(model(), TRAIN, on=Pipeline(schedule=3)), ArgumentError,
+         "schedule= is a name, a function or a table\ngiven: schedule=3\nhint:  schedule=\"1f1b\""),
+        (lambda: Pipeline(schedule=3).check(2), ArgumentError, "a function or a table\ngiven: schedule=3\nhint:  "),
         (lambda: evaluate(None, TEST), ArgumentError, "a model is a Module or a function\ngiven: None\nhint:  mlp("),
         (lambda: evaluate(model(), TEST, loss="mse"), ArgumentError, "a loss is a function (prediction, targets)"),
         (lambda: evaluate(model(), TEST, batch_size=0), ArgumentError, "given: batch_size=0\nhint:  64 is"),

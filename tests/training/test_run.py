@@ -107,6 +107,30 @@ def test_a_stopping_run_says_so_until_its_step_ends():
     assert run.wait(SOON).n_steps == 1
 
 
+def test_a_stop_cannot_be_undone():
+    run = paused(Run(Countdown(10), paused=True, name="leaving"))
+    with run._changed:  # the thread has not yet seen that it shall stop
+        run.stop()
+        run.pause()
+        run.set("by", 2)
+        for verb, act in (("rewind", run.rewind), ("resume", run.resume), ("step", run.step)):
+            with pytest.raises(RunError, match=f"leaving cannot {verb}\ngiven: it is stopping\nhint: "):
+                act()
+        assert run.state == "stopping"
+    assert run.wait(SOON).state == "stopped"
+
+
+def test_a_rewind_that_was_asked_before_a_stop_does_not_undo_it():
+    run = paused(Run(Countdown(10), paused=True))
+    run.step(3)
+    paused(run)
+    with run._changed:
+        run._requests.append(lambda: run._rewind(threading.Event()))
+        run.stop()
+    assert run.wait(SOON).state == "stopped"
+    assert run.progress == (0, 10)
+
+
 def test_controls_of_an_ended_run_do_nothing_or_say_why():
     run = Run(Countdown(1), name="over")
     run.wait(SOON)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import lab
@@ -9,6 +10,7 @@ from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen
 from tests.widgets.golden import recorded, training
 from tests.widgets.golden_cluster import MIB, address, beginning, launch_of, lost, seen
 from tests.widgets.golden_pipeline import recorded_by_ranks
+from tests.widgets.looking import recorded as looked_at
 from widgets import ClusterView, Player
 from widgets.fold import Stretch
 from widgets.pictures.tree import tree_of
@@ -46,7 +48,7 @@ def test_a_card_says_rank_state_process_memory_and_clock():
 def test_each_state_has_its_mark_and_word():
     nodes, marks = cards(ClusterView(lost()))
     found = {key: (nodes[f"w{key}"].state, marks[f"state{key}"].text) for key in range(6)}
-    assert found[0] == ("done", "stopped")
+    assert found[0] == ("stopped", "stopped")
     assert found[1] == ("trouble", "lost, gone")
     assert found[3] == ("waiting", "stopped, paused")
     assert found[4] == ("idle", "idle")
@@ -164,3 +166,16 @@ def test_an_empty_picture_says_why(rec, words):
 def test_memory_is_a_binary_number():
     rec = recorded([WorkerSeen(address(0), "idle", "", 1, 3 * MIB // 2, 1024 * MIB, 0.0)])
     assert cards(ClusterView(rec))[1]["memory0"].text == "2 of 1,024 MiB"
+
+
+def test_ranks_that_are_threads_of_this_process_are_said_to_be():
+    rec = looked_at("all_reduce", "ring", [np.ones(4)] * 4)
+    words = "No worker has a part in it: the 4 ranks are threads of this process."
+    assert ClusterView(rec).text_at(len(rec)) == words
+
+
+def test_a_rank_is_said_to_be_lost_once():
+    rec = recorded([RankLost(1, 1, address(1), "rank 1 was lost: its worker left")])
+    view = ClusterView(rec)
+    assert view.sentence_at(1) == "Rank 1 was lost: its worker left."
+    assert "Rank 1 was lost: rank" not in view.picture_at(1).caption

@@ -322,3 +322,13 @@ def test_no_box_changes_its_place_while_it_plays(n):
     view = DataParallelView(trained(n))
     places = [{m.id: m[1:5] for m in view.picture_at(p).nodes} for p in stops(view)]
     assert all(place == places[0] for place in places)
+
+
+def test_ranks_that_were_ended_by_the_failure_of_another_say_so():
+    ended = [(0, RankFinished(1, "stopped", 1.0, "MeshError: rank 1 raised"))]
+    rec = told([*started(), *steps(1, 1), (1, RankFinished(1, "failed", 1.0, "ValueError: no")), *ended])
+    view = DataParallelView(rec)
+    assert view.stop_positions(rec)[-1] == len(rec)
+    assert view.sentence_at(len(rec)) == "Rank 1 failed in step 1: ValueError: no. Rank 0 was ended with it."
+    models = row(view.picture_at(len(rec)), "model")
+    assert [models[0].sublabel, models[1].sublabel] == ["was ended", "failed"]

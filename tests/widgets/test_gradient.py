@@ -100,3 +100,8 @@ def test_the_histogram_has_the_colour_of_the_line_that_it_explains():
     drawn = svg_of(chart)
     assert f'fill="{COLORWAY["light"][1]}"' in drawn
     assert f'fill="{COLORWAY["light"][2]}"' not in drawn
+
+
+def test_ticks_of_norms_within_two_powers_of_ten_are_few():
+    view = GradientView(training([1.0] * 10 + [0.05] * 10))
+    assert view.picture_at(len(view.recording)).figure.layout.yaxis.dtick == "D2"

@@ -174,3 +174,19 @@ def test_the_caption_names_only_the_lines_that_are_there():
     assert caption(training([2.0, 1.0])) == "From the run 'golden': loss of each batch."
     assert caption(training(falling(60))).endswith("thick: its moving mean; dashed: whole splits.")
     assert "log scale, because it exploded" in caption(training([*falling(60), 1e9]))
+
+
+def test_the_axis_of_steps_is_always_given_and_shows_the_whole_of_a_finished_run():
+    rec = training(falling(115))
+    view = LossView(rec)
+    for position in range(len(rec) + 1):
+        layout = view.picture_at(position).figure.layout
+        state = view.state_at(position)
+        assert layout.xaxis.range[0] == 0
+        assert layout.xaxis.range[1] > max([0, *state.step.array.tolist()])
+    assert layout.xaxis.range == layout.xaxis2.range == (0, pytest.approx(115 * 1.02))
+
+
+def test_a_run_that_was_taken_up_again_begins_where_it_went_on():
+    rec = recorded([RunStarted("a", 0, 1, 1, "m", "SGD"), *(StepFinished(k, 0, 1.0, 1, 1.0) for k in (501, 502))])
+    assert LossView(rec).picture_at(len(rec)).figure.layout.xaxis.range == (500, pytest.approx(502.04))

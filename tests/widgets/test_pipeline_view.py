@@ -12,6 +12,7 @@ from tests.widgets.golden import recorded, training
 from tests.widgets.golden_pipeline import MS, pipeline, ran, recorded_by_ranks, told
 from widgets import Player
 from widgets.fold import Stretch
+from widgets.pictures.measure import text_width
 from widgets.pictures.scene import SPANS
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import svg_of
@@ -297,6 +298,7 @@ def test_every_size_draws_inside_its_extent_and_labels_fit_or_are_left_out(n_ran
     assert all(n.x + n.width / 2 <= width + 0.1 and n.y + n.height / 2 <= height for n in scene.nodes)
     assert all(0 <= m.y <= height and m.y + m.height <= height + 0.1 for m in scene.marks)
     assert max(n.x + n.width / 2 for n in bars(scene).values()) > 0.7 * width
+    assert all(text_width(n.label, 11, bold=True) <= n.width for n in bars(scene).values())
     tree_of(scene)
     svg = svg_of(scene)
     assert all(f">rank {rank}</text>" in svg for rank in range(n_ranks))

@@ -126,7 +126,7 @@ def test_without_values_whose_parts_are_in_it_is_all_that_is_said():
     with lab.record(detail="shape") as rec:
         run_local("all_reduce", "ring", ranks_of(4))
     scene = scenes(RingView(rec))[2]
-    assert cells(scene)["r0.1"] == ("0+2+3", "")
+    assert cells(scene)["r0.1"] == ("", "of 0+2+3")
     assert moving(scene)["0>1"] == ("forward", "+= c2")
     assert "its numbers were not recorded" in scene.caption
 

@@ -157,4 +157,4 @@ def test_a_thousand_collectives_keep_the_memory_of_one():
 def test_a_call_that_never_began_in_the_part_that_is_looked_at_says_so():
     rec = three_calls()
     view = RingView(rec, collective=6)
-    assert view.text_at(1).startswith("At this moment the collective that is shown (number 6) has not begun.")
+    assert view.text_at(1).startswith("At this moment no rank has entered the collective that is shown (number 7 of")

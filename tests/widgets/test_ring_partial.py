@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lab
-from lab.events import RankLost, bus
-from lab.parallel import Recv, Send, run_local
+from lab.events import RankFinished, RankLost, bus
+from lab.parallel import Recv, Send, run_local, run_ranks
 from tests.widgets.golden_ranks import as_rank, collective, ranks_of, told
 from tests.widgets.looking import cells, node, recorded, scenes, stops
 from widgets import Player, RingView
@@ -108,3 +108,115 @@ def test_words_are_not_longer_than_their_room(n, algorithm):
 def test_events_that_were_lost_are_told():
     rec = told(collective("all_reduce", "ring", ranks_of(2)), limit=7)
     assert "events were lost on the way" in RingView(rec).picture_at(len(rec)).caption
+
+
+# --- a launch that failed ---
+
+
+def test_who_raised_is_drawn_and_told_and_that_the_others_were_ended():
+    events = collective("all_reduce", "ring", ranks_of(4))[:10]
+    failed = (2, RankFinished(1, "failed", 1.0, "ValueError: bad luck"))
+    stopped = [(rank, RankFinished(1, "stopped", 1.0, "LostRankError: rank 2 raised")) for rank in (0, 1, 3)]
+    view = RingView(told([*events, failed, *stopped]))
+    last = scenes(view)[-1]
+    assert [node(last, f"r{rank}").state for rank in range(4)] == ["stopped", "stopped", "trouble", "stopped"]
+    words = {mark.id: mark.text for mark in last.marks}
+    assert [words[f"r{rank}.lost"] for rank in range(4)] == ["was ended", "was ended", "failed", "was ended"]
+    assert view.sentence_at(stops(view)[-1]) == (
+        "Rank 2 failed (ValueError: bad luck): all_reduce by ring did not end; ranks 0, 1 and 3 were ended with it."
+    )
+    assert "failed" not in view.sentence_at(stops(view)[0])
+
+
+def test_a_rank_that_raised_after_all_had_left_is_told_too():
+    events = collective("all_reduce", "ring", ranks_of(2))
+    view = RingView(told([*events, (1, RankFinished(1, "failed", 1.0, "ValueError: late"))]))
+    said = view.sentence_at(stops(view)[-1])
+    assert said.startswith("All 2 ranks left")
+    assert said.endswith("Afterwards rank 1 failed (ValueError: late).")
+
+
+def test_buffers_that_differ_are_refused_and_the_picture_says_so():
+    with lab.record(detail="value") as rec, pytest.raises(lab.LabError):
+        run_ranks(lambda comm: comm.all_reduce_(np.ones(4 + comm.rank)), world_size=4)
+    view = RingView(rec)
+    end = scenes(view)[-1]
+    words = {mark.id: mark.text for mark in end.marks}
+    assert words["call"] == "all_reduce by ring: 4 ranks, buffers that differ, 32 B to 56 B"
+    assert "book" not in words
+    assert [n.state for n in end.nodes if "." not in n.id].count("trouble") >= 1
+    assert "did not end" in view.sentence_at(len(rec))
+
+
+def test_a_rank_is_not_said_to_be_lost_twice():
+    events = collective("all_reduce", "ring", ranks_of(2))[:3]
+    view = RingView(told([*events, (0, RankLost(1, 1, "w", "rank 1 was lost: its worker left"))]))
+    assert view.sentence_at(stops(view)[-1]) == "Rank 1 was lost (its worker left): all_reduce by ring did not end."
+
+
+# --- sums that are not right ---
+
+
+def never_done(rank, world_size, n_chunks):
+    """A plan that stops after its first step."""
+    yield Send((rank + 1) % world_size, rank, rank + 1), Recv(
+        (rank - 1) % world_size, (rank - 1) % world_size, (rank - 1) % world_size + 1, reduce=True
+    )
+
+
+def test_a_card_is_complete_only_if_each_of_its_chunks_is():
+    with lab.record(detail="value") as rec:
+        run_local("all_reduce", never_done, ranks_of(4))
+    end = scenes(RingView(rec))[-1]
+    assert {node(end, f"r{rank}").state for rank in range(4)} == {"trouble"}
+    assert dict(end.legend)["trouble"] == "unfinished"
+    assert "done" not in dict(end.legend)
+    assert {mark.text for mark in end.marks if mark.id.endswith(".wrong")} == {"unfinished"}
+
+
+@pytest.mark.parametrize(
+    ("array", "held", "due"),
+    [(np.full(4, 100, np.int8), "−112", "400.0"), (np.full(4, 30000, np.float16), "∞", "120000.0")],
+)
+def test_a_sum_that_its_type_cannot_hold_has_overflowed(array, held, due):
+    with np.errstate(over="ignore"):
+        view = RingView(told(collective("all_reduce", "ring", [array] * 4)))
+    end = scenes(view)[-1]
+    assert (node(end, "r0").state, node(end, "r0.0").state) == ("trouble", "trouble")
+    assert dict(end.legend)["trouble"] == "overflowed"
+    said = view.sentence_at(len(view.recording))
+    assert said.startswith("All 4 ranks left, but the sum overflowed: rank 0 holds")
+    assert f"holds {held} in c0, where the parts add up to {due}, which {array.dtype} cannot hold" in said
+
+
+def test_integers_that_fit_have_not_overflowed():
+    view = RingView(recorded("all_reduce", "ring", [np.full(4, 31, np.int8)] * 4))
+    assert node(scenes(view)[-1], "r0").state == "done"
+    assert "every rank holds the sum" in view.sentence_at(len(view.recording))
+
+
+def test_long_numbers_are_shortened_by_powers_of_ten_and_complex_ones_stay_complex():
+    powers = scenes(RingView(recorded("all_reduce", "ring", [np.full(8, 10.0**rank) for rank in range(8)])))
+    assert [node(powers[0], f"r{rank}.0").label for rank in (4, 5, 7)] == ["1e4", "1e5", "1e7"]
+    for scene in powers:
+        for cell in (m for m in scene.nodes if "." in m.id):
+            assert text_width(cell.label, 14, bold=True) <= cell.width - 26
+    imaginary = scenes(RingView(recorded("all_reduce", "ring", [np.ones(4) * 1j] * 2)))
+    assert node(imaginary[0], "r0.0").label == "1j 1j"
+
+
+def test_the_moment_before_a_collective_names_which_one_it_is():
+    two = [collective("all_reduce", "ring", ranks_of(2), number=number) for number in (0, 1)]
+    rec = told([*two[0], *two[1]])
+    words = "At this moment no rank has entered the collective that is shown (number 2 of 2) yet."
+    assert RingView(rec).text_at(0) == words
+
+
+def test_a_plan_of_ones_own_is_measured_with_the_text_book_on_the_scale_of_the_ring():
+    with lab.record(detail="value") as rec:
+        run_local("all_reduce", never_done, ranks_of(4))
+    own = {mark.id: mark for mark in scenes(RingView(rec))[-1].marks}
+    ring = {mark.id: mark for mark in scenes(RingView(recorded("all_reduce", "ring", ranks_of(4))))[-1].marks}
+    assert own["book"].text == "Text-book: by ring, each rank sends 2(n − 1)/n = 1.5 buffers; 2(n − 1) = 6 steps."
+    assert own["r0.book"].x - own["r0.track"].x == ring["r0.book"].x - ring["r0.track"].x
+    assert own["r0.used"].width == pytest.approx(ring["r0.used"].width / 6)

@@ -64,6 +64,7 @@ MARKS: Final[Mapping[str, str]] = {
     "active": "M-2 -3.5L3.5 0L-2 3.5Z",
     "done": "M-3.5 0.2L-1 2.8L3.6 -2.6",
     "waiting": "M-3.4 0H-3.2M-0.1 0H0.1M3.2 0H3.4",
+    "stopped": "M-2.8 -2.8H2.8V2.8H-2.8Z",
     "trouble": "M0 -3.8V0.8M0 3.3V3.5",
 }
 """Badge of each node state as a path around (0, 0); idle has none."""
@@ -72,6 +73,7 @@ KIND_WORDS: Final[Mapping[str, str]] = {
     "leaf": "leaf", "op": "operation", "constant": "constant", "output": "output", "group": "group", "rank": "rank",
     "device": "device", "forward_span": "forward", "backward_span": "backward",
     "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "trouble": "trouble",
+    "stopped": "ended early",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
     "store": "stored",
 }  # fmt: skip

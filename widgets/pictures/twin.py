@@ -220,7 +220,7 @@ def _node(node: Node, scene: Scene) -> str:
         )
 
     toned = node.tone is not None and node.tone == node.tone
-    calm = {"idle": "op", "trouble": "constant"}.get(node.state) if node.kind == "device" else None
+    calm = {"idle": "op", "stopped": "op", "trouble": "constant"}.get(node.state) if node.kind == "device" else None
     fill = tone_colour(node.tone or 0.0, scene.palette) if toned else INK.get(calm or node.kind, INK["op"])
     look = {"fill": "none" if node.kind in SPANS and node.state == "waiting" else fill, **_outline(node)}
     parts = [
@@ -274,7 +274,9 @@ def _texts(node: Node, ink: str | None, room: float) -> str:
 def _badge(node: Node) -> str:
     w, h = node.width, node.height
     x, y = (w * 0.36, -h * 0.36) if node.kind == "rank" else (w / 2 - 3, -h / 2 + 2)
-    colour = INK[{"new": "forward", "active": "forward", "trouble": "trouble"}.get(node.state, "done")]
+    colour = INK[
+        {"new": "forward", "active": "forward", "trouble": "trouble", "stopped": "muted"}.get(node.state, "done")
+    ]
     full = node.state in ("active", "trouble")
     disc = tag("circle", r=7.5, fill=colour if full else INK["surface"], stroke=colour, stroke_width=1.25)
     mark = tag(

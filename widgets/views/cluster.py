@@ -6,16 +6,16 @@ from collections import Counter
 
 import numpy as np
 
-from lab.events import Event, RankLost, RankStarted, WorkerSeen
+from lab.events import CollectiveStarted, Event, RankLost, RankStarted, WorkerSeen
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Mark, Scene
 from widgets.view import View
-from widgets.views.gang import LISTENS, Gang, clock, short_time
+from widgets.views.gang import LISTENS, Gang, because, clock, short_time
 from widgets.views.gang_parts import cards_of, extent_of, marks_of, memory_words, node_of, state_words
 
 LEGEND = {
     "device": "holds a rank", "op": "without a rank", "active": "runs", "done": "ended", "waiting": "paused",
-    "trouble": "lost, failed or gone",
+    "stopped": "was ended because of another rank", "trouble": "lost, failed or gone",
 }  # fmt: skip
 
 
@@ -89,7 +89,15 @@ class ClusterView(View[Gang]):
             return "Nobody looked at the workers yet: the first launch does."
         if any(len(self.recording.positions(kind)) for kind in (RankStarted, RankLost)):
             return "No worker was seen up to here."
+        n_ranks = self._n_threads()
+        if n_ranks:
+            return f"No worker has a part in it: the {n_ranks} ranks are threads of this process."
         return "No worker was seen: what was recorded launched nothing, as lab.parallel.launch or lab.fit(on=...) does."
+
+    def _n_threads(self) -> int:
+        """Ranks of a recording of run_ranks or run_local, 0 if there are none."""
+        sizes = self.recording.columns(CollectiveStarted)["world_size"]
+        return int(sizes[-1]) if len(sizes) else 0
 
 
 def _headline(state: Gang) -> str:
@@ -108,7 +116,7 @@ def _caption(state: Gang) -> str:
     parts = [f"{source}: each card is a worker, its bar the memory that it uses of its limit."]
     parts += [f"Ranks: {told}."] if told else []
     parts += [
-        f"Rank {rank} was lost: {r.reason.rstrip('.')}." for rank, r in sorted(state.ranks.items()) if r.state == "lost"
+        f"Rank {rank} was lost{because(r.reason)}." for rank, r in sorted(state.ranks.items()) if r.state == "lost"
     ]
     refused = sum(r.n_refused for r in state.ranks.values())
     parts += [f"Strangers refused at data ports: {refused}."] if refused else []

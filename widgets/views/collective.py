@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event, RankLost
+from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event, RankFinished, RankLost
 from lab.events.event import Array
 from lab.parallel import elements
 
@@ -34,6 +34,8 @@ class Collective:
         hops: every chunk that moved, in order of arrival.
         finished: ranks that left with the result.
         lost: ranks that died, with the reason.
+        failed: ranks whose program raised, with the reason.
+        stopped: ranks that were ended because of another.
         n_left_out: hops beyond MOST_HOPS.
     """
 
@@ -41,6 +43,8 @@ class Collective:
     hops: tuple[ChunkMoved, ...] = ()
     finished: frozenset[int] = frozenset()
     lost: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    failed: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    stopped: frozenset[int] = frozenset()
     n_left_out: int = 0
 
     @property
@@ -60,8 +64,9 @@ class Collective:
 
     @property
     def broken(self) -> tuple[int, ...]:
-        """Ranks that were lost before they left."""
-        return tuple(sorted(self.lost.keys() - self.finished))
+        """Ranks that were lost, raised or were ended before they left; if there are any, also who raised after that."""
+        short = (self.lost.keys() | self.failed.keys() | self.stopped) - self.finished
+        return tuple(sorted(short | self.failed.keys())) if short else ()
 
     def folded(self, event: Event, wanted: int | None) -> Collective:
         """With one more event.
@@ -73,6 +78,8 @@ class Collective:
             return self._entered(event) if wanted in (None, event.collective) else self
         if isinstance(event, RankLost):
             return replace(self, lost=MappingProxyType({**self.lost, event.lost_rank: event.reason}))
+        if isinstance(event, RankFinished):
+            return self._rank_ended(event)
         if isinstance(event, ChunkMoved) and event.collective == self.number:
             if len(self.hops) >= MOST_HOPS:
                 return replace(self, n_left_out=self.n_left_out + 1)
@@ -80,6 +87,12 @@ class Collective:
         if isinstance(event, CollectiveFinished) and event.collective == self.number:
             return replace(self, finished=self.finished | {event.rank})
         return self
+
+    def _rank_ended(self, event: RankFinished) -> Collective:
+        if event.state == "failed":
+            why = " ".join(event.reason.split()).removeprefix("lab.errors.")
+            return replace(self, failed=MappingProxyType({**self.failed, event.rank: why}))
+        return replace(self, stopped=self.stopped | {event.rank}) if event.state == "stopped" else self
 
     def _entered(self, event: CollectiveStarted) -> Collective:
         if event.rank in self.began or event.collective > self.number:
@@ -99,7 +112,8 @@ class Collective:
         hops = tuple(hop for hop in self.hops if hop.step <= last) if n_steps < len(self.steps) else self.hops
         if ended:
             return replace(self, hops=hops)
-        return replace(self, hops=hops, finished=frozenset(), lost=MappingProxyType({}))
+        gone: Mapping[int, str] = MappingProxyType({})
+        return replace(self, hops=hops, finished=frozenset(), lost=gone, failed=gone, stopped=frozenset())
 
 
 class Piece(NamedTuple):

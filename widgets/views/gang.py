@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lab.events import ClockAligned, Event, RankFinished, RankLost, RankStarted, StrangerRefused, WorkerSeen
 from widgets.pictures.theme import MINUS
+from widgets.views.wording import why_lost
 
 LISTENS = (WorkerSeen, RankStarted, RankFinished, RankLost, ClockAligned, StrangerRefused)
 
@@ -96,13 +97,13 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             why = _line(event.reason)
             now = ranks[event.rank]._replace(state=event.state, reason=why, elapsed_ms=event.elapsed_ms)
             ranks[event.rank] = now
-            changes["last"] = f"Rank {event.rank} {event.state}{_because(why)}."
+            changes["last"] = f"Rank {event.rank} {event.state}{because(why)}."
         case RankLost():
-            why = _line(event.reason)
+            why = why_lost(event.lost_rank, _line(event.reason))
             old = ranks.get(event.lost_rank, Rank(event.worker, 0))
             ranks[event.lost_rank] = old._replace(state="lost", reason=why)
             workers.setdefault(event.worker, Worker(event.worker))
-            changes["last"] = f"Rank {event.lost_rank} was lost{_because(why)}."
+            changes["last"] = f"Rank {event.lost_rank} was lost{because(why)}."
         case ClockAligned():
             old = ranks.get(event.rank, Rank("", 0))
             old = old if old.state == "running" else Rank("", 0)  # that one was of an earlier launch
@@ -113,7 +114,7 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
         case StrangerRefused():
             old = ranks.get(event.rank, Rank("", 0))
             ranks[event.rank] = old._replace(n_refused=old.n_refused + 1, refused=_line(event.reason))
-            changes["last"] = f"Rank {event.rank} showed a stranger out{_because(_line(event.reason))}."
+            changes["last"] = f"Rank {event.rank} showed a stranger out{because(_line(event.reason))}."
 
 
 def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Rank], changes: dict[str, Any]) -> None:
@@ -138,7 +139,13 @@ def _line(reason: str) -> str:
     return " ".join(reason.split()).removeprefix("lab.errors.")
 
 
-def _because(reason: str) -> str:
+def because(reason: str) -> str:
+    """A reason behind a colon, without its last full stop; "" if there is none.
+
+    Example:
+        >>> because("killed."), because("")
+        (': killed', '')
+    """
     return f": {reason.rstrip('.')}" if reason else ""
 
 

@@ -72,7 +72,7 @@ def look_of(card: Card) -> str:
         return "waiting"
     if held is None:
         return "idle"
-    return "active" if held.state == "running" else "done"
+    return {"running": "active", "stopped": "stopped"}.get(held.state, "done")
 
 
 def state_words(card: Card) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -129,7 +129,11 @@ class GradientView(View[Tracks]):
             f"From a run, above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
             f"below: its entries in {name} at step {state.by_name[name].latest.step}.{more} {_trouble(state)}"
         )
-        return Chart(go.Figure(traces, _layout(name, self.role)), caption.strip(), self.title)
+        return Chart(
+            go.Figure(traces, _layout(name, self.role, [state.by_name[n].norm.array for n in shown])),
+            caption.strip(),
+            self.title,
+        )
 
     def text(self, state: Tracks) -> str:
         name = self.chosen(state)
@@ -220,10 +224,25 @@ def _histogram(name: str, spread: Spread, line: int) -> Any:
     )  # fmt: skip
 
 
-def _layout(name: str, role: str = "gradient") -> dict[str, Any]:
+def _ticks(norms: Sequence[Any]) -> dict[str, Any]:
+    """Ticks of the axis of norms: plotly's own for 0.05 to 1 lie over each other.
+
+    Example:
+        >>> _ticks([np.array([0.05, 1.0])]), _ticks([np.array([0.0, 1e-9, 3.0])]), _ticks([np.array([2.0, 2.4])])
+        ({'dtick': 'D2'}, {'dtick': 2}, {})
+    """
+    seen = np.concatenate([np.empty(0), *norms])
+    seen = seen[np.isfinite(seen) & (seen > 0)]
+    decades = float(np.log10(seen.max() / seen.min())) if len(seen) else 0.0
+    if decades < 0.5:
+        return {}  # so near to each other that plotly takes ticks as on a linear axis
+    return {"dtick": "D2" if decades < 3 else max(1, round(decades / 5))}
+
+
+def _layout(name: str, role: str = "gradient", norms: Sequence[Any] = ()) -> dict[str, Any]:
     more: dict[str, Any] = {
         "height": 460,
-        "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g"},
+        "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g", **_ticks(norms)},
         "xaxis": {"anchor": "y"},
         "xaxis2": {
             "anchor": "y2",

@@ -177,11 +177,8 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
 
 def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     more: dict[str, Any] = {"yaxis": {"type": "log" if _exploded(state) else "linear", "exponentformat": "power"}}
-    steps = state.step.array
-    reach = max(1, int(steps[-1]) if len(steps) else 0)
-    if state.n_steps and not state.end:  # what a stopped run did not do needs no room
-        reach = max(reach, _room(len(steps), state.n_steps))
-    more["xaxis"] = {"range": [0, reach * 1.02]}
+    # Never plotly's own range: of two axes that match, it may keep the one that it gave to an empty chart.
+    more["xaxis"] = {"range": _steps_shown(state)}
     if accuracy:
         more["yaxis"]["domain"] = [0.44, 1.0]
         more["yaxis2"] = {
@@ -194,10 +191,20 @@ def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
             "matches": "x",
             "anchor": "y2",
             "zeroline": False,
-            **more.get("xaxis", {}),
+            **more["xaxis"],
         }
-        more["xaxis"] = {**more.get("xaxis", {}), "title": {"text": ""}}
+        more["xaxis"] = {**more["xaxis"], "title": {"text": ""}}
     return theme.axes("step", "loss", **more)
+
+
+def _steps_shown(state: Curve) -> list[float]:
+    """Where the axis of steps begins and ends: 0, or where a run was taken up again, and a little after the last."""
+    tested = [t.step for t in state.tests]
+    first, last = (int(state.step.array[0]), int(state.step.array[-1])) if len(state.step) else (1, 0)
+    begin, last = min([max(0, first - 1), *tested]), max([last, *tested])
+    planned = state.n_steps if not state.end else 0  # what a stopped run did not do needs no room
+    end = max(last, _room(last, planned) if planned else 1)
+    return [begin, begin + (end - begin) * 1.02]
 
 
 def _room(done: int, planned: int) -> int:

@@ -116,7 +116,10 @@ def _open_bar(going: Going, now: float, board: Board) -> Node:
 
 
 def _labelled(backward: bool, moment: Moment, board: Board) -> int:
-    """Which bars of a kind have room for a label: 0 all, for their whole name; k each k-th, for its number."""
+    """Which label bars of a kind get, if it fits: 0 their whole name, 1 their number, 2 none.
+
+    All of a kind get the same, so that a missing name is not taken for a missing micro-batch.
+    """
     widths = sorted(board.x(d.end) - board.x(d.start) for d in moment.done if d.backward == backward)
     if moment.plan is not None:  # the same from stop to stop
         kind = "B" if backward else "F"
@@ -125,13 +128,13 @@ def _labelled(backward: bool, moment: Moment, board: Board) -> int:
     number = text_width(str(max((d.micro for d in moment.done), default=0)), 11, bold=True)
     if room >= number + text_width("F", 11, bold=True):
         return 0
-    return next((k for k in (1, 2, 4, 8) if k * room >= number + 2), 16)
+    return 1 if room >= number else 2
 
 
-def _bar(done: Done, moment: Moment, board: Board, every: int) -> Node:
+def _bar(done: Done, moment: Moment, board: Board, which: int) -> Node:
     row, x = board.row(done.rank).spans, board.x(done.start)
     width = max(board.x(done.end) - x, THIN)
-    label = _label(done, width, every)
+    label = _label(done, width, which)
     way = "backward" if done.backward else "forward"
     when = f"{milliseconds(done.end - done.start)} from {milliseconds(done.start)} on"
     aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {when}"
@@ -140,12 +143,10 @@ def _bar(done: Done, moment: Moment, board: Board, every: int) -> Node:
     return Node(name, x + width / 2, row.middle, width, row.height, label, "", "", f"{way}_span", state, aria=aria)
 
 
-def _label(done: Done, width: float, every: int) -> str:
-    """Its name or its number if there is room; a number may stick out a little over its neighbours without one."""
-    if every:
-        number = str(done.micro)
-        return number if done.micro % every == 0 and width > 0.3 * text_width(number, 11, bold=True) else ""
-    return next((t for t in (done.name, str(done.micro)) if 0.8 * text_width(t, 11, bold=True) <= width), "")
+def _label(done: Done, width: float, which: int) -> str:
+    """Its name or its number, if there is room inside the bar."""
+    texts = ((done.name, str(done.micro)), (str(done.micro),), ())[which]
+    return next((t for t in texts if text_width(t, 11, bold=True) <= width), "")
 
 
 def marks_of(moment: Moment, board: Board) -> list[Mark]:

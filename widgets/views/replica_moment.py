@@ -28,6 +28,7 @@ class Moment(NamedTuple):
         failed: ranks whose program raised, with the reason; if one was lost, all others.
         now: what each rank has received so far.
         links: who sends chunks to whom.
+        stopped: ranks that were ended because of another.
     """
 
     step: int
@@ -38,6 +39,7 @@ class Moment(NamedTuple):
     failed: Mapping[int, str]
     now: Mapping[int, Moved]
     links: frozenset[Pair]
+    stopped: frozenset[int] = frozenset()
 
     @property
     def here(self) -> tuple[int, ...]:
@@ -78,7 +80,8 @@ def moment_of(state: Replicas, end: Replicas) -> Moment:
     replicas = state.steps.get(key, {})
     shown = dict(replicas) if newest or phase < 0 else {rank: at.until(phase) for rank, at in replicas.items()}
     failed = {rank: reason for rank, (how, reason) in state.ended.items() if how == "failed" and rank not in state.lost}
-    return Moment(step_of(key) if keys else -1, phase, shown, crew, state.lost, failed, state.moved, end.links)
+    stopped = frozenset(rank for rank, (how, _) in state.ended.items() if how == "stopped") - state.lost.keys()
+    return Moment(step_of(key) if keys else -1, phase, shown, crew, state.lost, failed, state.moved, end.links, stopped)
 
 
 def _phase(state: Replicas, key: int, crew: tuple[int, ...], gone: Mapping[int, int]) -> int:
@@ -95,7 +98,8 @@ def stops_of(events: Events) -> Positions:
     """A stop for each phase of each step, where the last rank reaches it; for each loss; and for what came last."""
     whole = Stretch(events, 0, len(events))
     parts = [_stops(stretch) for stretch in launches(whole)]
-    return merged(*parts, whole.positions(RankLost)) + 1
+    ended = np.flatnonzero(np.asarray(whole.columns(RankFinished)["state"]) != "finished")
+    return merged(*parts, whole.positions(RankLost), whole.positions(RankFinished)[ended[-1:]]) + 1
 
 
 def _stops(stretch: Stretch) -> Positions:

@@ -61,12 +61,18 @@ def nodes_of(moment: Moment) -> Iterator[Node]:
                 continue
             label, sublabel = _words(moment, rank, at, row) if reached and at is not None else ("", "")
             if row == 1:
-                label, sublabel = f"rank {rank}", "lost" if gone else "failed" if rank in moment.failed else sublabel
+                label, sublabel = f"rank {rank}", _fate(moment, rank) or sublabel
             status = _state(moment, rank, at, row, odd.get(row, frozenset()))
             aria = f"rank {rank}, {TITLES[row].title}: {_aloud(moment, rank, at, row)}"
             kind = ("leaf", "device", "op", "constant", "op", "output")[row]
             yield Node(f"{name}{rank}", *place(k, row, len(crew)), width - 20 * (row == 3), BOX, label, sublabel,
                        kind=kind, state=status, aria=aria)  # fmt: skip
+
+
+def _fate(moment: Moment, rank: int) -> str:
+    """How a rank came to an early end, in a word; "" if it did not."""
+    words = (("lost", moment.lost), ("failed", moment.failed), ("was ended", moment.stopped))
+    return next((word for word, ranks in words if rank in ranks), "")
 
 
 def _words(moment: Moment, rank: int, at: Replica, row: int) -> tuple[str, str]:

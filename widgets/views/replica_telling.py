@@ -8,6 +8,7 @@ from widgets.pictures.theme import short
 from widgets.views.replica_moment import Moment
 from widgets.views.replica_parts import MOST_RANKS, milliseconds, odd_ones, spread
 from widgets.views.replicas import Replica
+from widgets.views.wording import why_lost
 
 TIMED = ("shard", "gradient", "all-reduce", "update")
 REACHED = ("took their examples", "found a gradient", "have the sum", "made the update")
@@ -39,11 +40,11 @@ def _replicas(n: int) -> str:
 def sentence(moment: Moment) -> str:
     """What happened last."""
     if moment.lost:
-        reasons = "; ".join(f"rank {rank} was lost ({why})" for rank, why in moment.lost.items())
-        return f"{reasons.capitalize()}, in step {moment.step}."
+        reasons = "; ".join(f"rank {rank} was lost ({why_lost(rank, why)})" for rank, why in moment.lost.items())
+        return f"{reasons[0].upper()}{reasons[1:]}, in step {moment.step}.{_ended_too(moment)}"
     if moment.failed:
         rank, why = next(iter(moment.failed.items()))
-        return f"Rank {rank} failed in step {moment.step}: {why}."
+        return f"Rank {rank} failed in step {moment.step}: {why.rstrip('.')}.{_ended_too(moment)}"
     step = f"Step {moment.step}"
     if moment.late or moment.phase < 0:
         furthest = max((at.phase for at in moment.replicas.values()), default=0)
@@ -51,6 +52,12 @@ def sentence(moment: Moment) -> str:
         waited = f"; {ranks(moment.late)} {'is' if len(moment.late) == 1 else 'are'} not so far" if moment.late else ""
         return f"{step}: {len(there)} of {_replicas(len(moment.crew))} {REACHED[furthest]}{waited}."
     return f"{step}: {_reached(moment)}."
+
+
+def _ended_too(moment: Moment) -> str:
+    others = tuple(sorted(moment.stopped))
+    words = f"{ranks(others)} {'was' if len(others) == 1 else 'were'} ended with it" if others else ""
+    return f" {words[0].upper()}{words[1:]}." if words else ""
 
 
 def _reached(moment: Moment) -> str:

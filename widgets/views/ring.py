@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ViewError
-from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event, RankLost
+from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event, RankFinished, RankLost
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -45,7 +45,7 @@ class RingView(View[Collective]):
         'All 2 ranks left after 2 steps: every rank holds the sum of all parts; each sent 16 B.'
     """
 
-    listens = (*OF_A_CALL, RankLost)
+    listens = (*OF_A_CALL, RankLost, RankFinished)
     title = "Ring"
 
     def __init__(self, source: Any, *, collective: int | None = None) -> None:
@@ -105,7 +105,7 @@ class RingView(View[Collective]):
     def fold_many(self, state: Collective, stretch: Stretch) -> Collective:
         if self._number is None:
             return super().fold_many(state, stretch)
-        for p in merged(*_mine(stretch, self._number), stretch.positions(RankLost)):
+        for p in merged(*_mine(stretch, self._number), *map(stretch.positions, (RankLost, RankFinished))):
             state = self.fold(state, stretch.events[int(p)])
         return state
 
@@ -122,7 +122,9 @@ class RingView(View[Collective]):
         last = [entered[-1], *(moved[steps == step][-1] for step in np.unique(steps))]
         whole = self._whole(call)
         if len(left) or whole.broken:
-            gone = stretch.positions(RankLost)[: 1 if whole.broken else 0]
+            ended = np.flatnonzero(np.asarray(stretch.columns(RankFinished)["state"]) != "finished")
+            gone = merged(stretch.positions(RankLost)[:1], stretch.positions(RankFinished)[ended[:1]])
+            gone = gone[: len(whole.broken)]
             last.append(merged(left, gone, moved[-1:])[-1])
         stops = np.maximum.accumulate(np.asarray(last, np.int64)) + 1
         room = np.arange(len(stops))
@@ -155,7 +157,7 @@ class RingView(View[Collective]):
         words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0))
         return Scene(
             tuple(nodes), tuple(edges), tokens_of(edges), words, self.title,
-            legend_of(nodes, edges, plan.about.world_size), "", "diverging", plan.extent, marks,
+            legend_of(state, plan, held, nodes, edges), "", "diverging", plan.extent, marks,
         )  # fmt: skip
 
     def text(self, state: Collective) -> str:
@@ -176,9 +178,10 @@ class RingView(View[Collective]):
         return self._planned[1]
 
     def _why_empty(self) -> str:
-        if len(self._calls):
-            which = "the newest" if self.collective is None else f"number {self.collective}"
-            return f"At this moment the collective that is shown ({which}) has not begun."
+        call, n = self._call(), len(self._calls)
+        if call is not None:
+            which = f"number {call.place + 1} of {n}" if n > 1 else "the only one"
+            return f"At this moment no rank has entered the collective that is shown ({which}) yet."
         if self.recording.live:
             return "No collective yet: the first comm.all_reduce_ of a rank shows here."
         return (

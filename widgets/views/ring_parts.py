@@ -11,22 +11,12 @@ from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.views import paper
 from widgets.views.collective import Cell, Collective, Holdings, Hop
 from widgets.views.ring_plan import CELL, FOOT, PAD, TITLE, Plan
-from widgets.views.ring_words import aloud, finite, n_bytes, named, parts, parts_aloud, written
+from widgets.views.ring_right import complete, fault, troubles
+from widgets.views.ring_words import aloud, n_bytes, named, parts, parts_aloud, written
 
 TONE = -0.55
 """Of a cell with the parts of all ranks, on the blue side of the diverging palette; deeper would swallow the text."""
 TOKENS = 60
-
-
-def complete(cell: Cell, plan: Plan, rank: int, k: int) -> bool:
-    """Whether the cell holds what the operation promises for its end."""
-    return cell.counts == plan.wanted[rank][k]
-
-
-def wrong(cell: Cell, plan: Plan, rank: int, k: int, *, ended: bool) -> bool:
-    """Whether somebody's part is in it twice, or it is not what was promised once the rank has left."""
-    wanted = plan.wanted[rank][k]
-    return wanted is not None and (max(cell.counts) > 1 or (ended and cell.counts != wanted))
 
 
 def nodes_of(state: Collective, plan: Plan, held: Holdings) -> Iterator[Node]:
@@ -34,24 +24,32 @@ def nodes_of(state: Collective, plan: Plan, held: Holdings) -> Iterator[Node]:
     for rank in range(len(plan.circle.centres)):
         x, y = plan.place(rank)
         width, height = plan.card
-        status = _card_state(state, rank)
+        status = _card_state(state, plan, held, rank)
         aria = f"rank {rank}, sent {n_bytes(held.sent.get(rank, 0))}{_spoken_state(state, rank)}"
         yield Node(f"r{rank}", x + width / 2, y + height / 2, width, height, "", kind="device", state=status, aria=aria)
         yield from _cells(state, plan, held, rank)
 
 
-def _card_state(state: Collective, rank: int) -> str:
+def _card_state(state: Collective, plan: Plan, held: Holdings, rank: int) -> str:
     if rank in state.broken:
-        return "trouble"
+        return "trouble" if rank in state.lost or rank in state.failed else "stopped"
     if rank not in state.began:
         return "waiting"
-    return "done" if rank in state.finished else "idle"
+    if rank not in state.finished:
+        return "idle"
+    return "trouble" if troubles(state, plan, held, rank) else "done"
 
 
 def _spoken_state(state: Collective, rank: int) -> str:
     if rank in state.broken:
-        return f", lost: {state.lost[rank]}"
+        why = state.lost.get(rank) or state.failed.get(rank)
+        return f", {fate(state, rank)}{f': {why}' if why else ''}"
     return "" if rank in state.began else ", not here yet"
+
+
+def fate(state: Collective, rank: int) -> str:
+    """How a rank came to an end without a result, in a word."""
+    return "lost" if rank in state.lost else "failed" if rank in state.failed else "was ended"
 
 
 def _cells(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator[Node]:
@@ -64,7 +62,7 @@ def _cells(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator
             yield _cell(state, plan, rank, k, cell, (x + plan.cell / 2, y + CELL / 2))
         return
     x, y = plan.place(rank)
-    n = sum(complete(cell, plan, rank, k) for k, cell in enumerate(cells))
+    n = sum(complete(cell, plan, rank, k) and not fault(state, plan, cell, rank, k) for k, cell in enumerate(cells))
     status = "done" if n == len(cells) else "active" if any(cell.came for cell in cells) else "idle"
     label, width = f"{n} of {len(cells)}", plan.card[0] - 2 * PAD
     yield Node(f"r{rank}.all", x + plan.card[0] / 2, y + TITLE + CELL / 2, width, CELL, label, "complete",
@@ -73,15 +71,19 @@ def _cells(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator
 
 
 def _cell(state: Collective, plan: Plan, rank: int, k: int, cell: Cell, centre: tuple[float, float]) -> Node:
-    value, whose = written(cell.value, plan.cell - 20), parts(cell.counts)
-    if text_width(whose, 12 if value else 14, bold=not value) > plan.cell - 4:
-        whose = f"{sum(map(bool, cell.counts))} of {len(cell.counts)}"
-    done, bad = complete(cell, plan, rank, k), wrong(cell, plan, rank, k, ended=rank in state.finished)
-    status = "trouble" if bad or not finite(cell.value) else "done" if done else "active" if cell.came else "idle"
+    value, whose = written(cell.value, plan.cell - 26), parts(cell.counts)
+    texts = [whose, f"{sum(map(bool, cell.counts))} of {len(cell.counts)}"]
+    if not value:  # a bare number of a rank would be taken for a value
+        several = "" if whose.startswith("all") else "rank " if sum(cell.counts) == 1 else "ranks "
+        texts = [*([f"of {several}{whose}", f"of {whose}"] if any(cell.counts) else []), *texts]
+    whose = next((text for text in texts if text_width(text, 12) <= plan.cell - 4), texts[-1])
+    done, bad = complete(cell, plan, rank, k), fault(state, plan, cell, rank, k)
+    status = "trouble" if bad else "done" if done else "active" if cell.came else "idle"
     share = 1.0 if done else 0.8 * sum(map(bool, cell.counts)) / max(1, len(cell.counts))
     came = ", came in this step" if cell.came else ""
-    aria = f"rank {rank}, {named(plan.pieces[k])}: {aloud(cell.value)}, {parts_aloud(cell.counts)}{came}"
-    return Node(f"r{rank}.{k}", *centre, plan.cell, CELL, value or whose, whose if value else "", kind="constant",
+    told = ", ".join([aloud(cell.value), parts_aloud(cell.counts) + came, *bad])
+    aria = f"rank {rank}, {named(plan.pieces[k])}: {told}"
+    return Node(f"r{rank}.{k}", *centre, plan.cell, CELL, value, whose, kind="constant",
                 state=status, tone=TONE * share, aria=aria)  # fmt: skip
 
 
@@ -151,25 +153,39 @@ def marks_of(state: Collective, plan: Plan, held: Holdings, moment: str) -> Iter
     """The heading, and on each card its title, the names of its chunks, and how much the rank has sent."""
     about, width = plan.about, plan.extent[0]
     ranks = f"{about.world_size} rank{'s' * (about.world_size != 1)}"
-    call = f"{about.operation} by {about.algorithm}: {ranks}, {n_bytes(about.n_bytes)} each"
+    call = f"{about.operation} by {about.algorithm}: {ranks}, {_sizes(plan)}"
     yield Mark("call", "heading", 0, 10, width - 110, text=call)
     yield Mark("moment", "heading", width, 10, text=moment, anchor="end")
     book = paper.sentence(about.operation, about.algorithm, plan.root, about.world_size)
-    if book:
+    if book and plan.alike:
         yield Mark("book", "text", 0, 32, width, text=f"Text-book: {book}.")
     for rank in range(len(plan.circle.centres)):
-        yield from _card_marks(state, plan, rank, held.sent.get(rank, 0))
+        yield from _card_marks(state, plan, held, rank)
 
 
-def _card_marks(state: Collective, plan: Plan, rank: int, sent: int) -> Iterator[Mark]:
+def _sizes(plan: Plan) -> str:
+    """How large the buffers are; they may differ, and then the collective is refused."""
+    if plan.alike:
+        return f"{n_bytes(plan.about.n_bytes)} each"
+    return f"buffers that differ, {n_bytes(plan.sizes[0])} to {n_bytes(plan.sizes[1])}"
+
+
+def _card_marks(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator[Mark]:
+    sent = held.sent.get(rank, 0)
     (x, y), (width, height) = plan.place(rank), plan.card
     yield Mark(f"r{rank}", "heading", x + PAD, y + 16, text=f"rank {rank}")
     if rank in state.broken:
-        yield Mark(f"r{rank}.lost", "warning", x + width - PAD - 6, y + 16, text="lost", anchor="end")
+        end = fate(state, rank)
+        kind = "text" if end == "was ended" else "warning"
+        yield Mark(f"r{rank}.lost", kind, x + width - PAD - 6, y + 16, text=end, anchor="end")
     elif rank not in state.began:
         yield Mark(f"r{rank}.wait", "text", x + width - PAD - 6, y + 16, text="not here", anchor="end")
     if rank not in state.began:
         return
+    if rank in state.finished and rank not in state.broken:
+        for word in troubles(state, plan, held, rank)[:1]:
+            word = "wrong" if word == "twice in the sum" else word
+            yield Mark(f"r{rank}.wrong", "warning", x + width - PAD - 6, y + 16, text=word, anchor="end")
     for k, piece in enumerate(plan.pieces if plan.tag else ()):
         left, above = plan.cell_place(rank, k)
         name = piece.name.partition("–")[0]
@@ -187,14 +203,19 @@ def _card_marks(state: Collective, plan: Plan, rank: int, sent: int) -> Iterator
         yield Mark(f"r{rank}.book", "now", x + PAD + room * expected / plan.most, foot + 8, 0, 16)
 
 
-def legend_of(nodes: list[Node], edges: list[Edge], n: int) -> tuple[tuple[str, str], ...]:
+def legend_of(
+    state: Collective, plan: Plan, held: Holdings, nodes: list[Node], edges: list[Edge]
+) -> tuple[tuple[str, str], ...]:
     """Words for the marks that are on the picture, and for no others."""
+    found = ["lost"] * bool(state.lost) + ["failed"] * bool(state.failed)
+    found += [word for rank in held.cells if rank in state.began for word in troubles(state, plan, held, rank)]
     words = {
         "forward": "added to what is there (+=)", "store": "stored over it (=)", "active": "came in this step",
-        "done": "complete", "waiting": "not here yet", "trouble": "lost, twice in the sum, or not finite",
+        "done": "complete", "waiting": "not here yet", "stopped": "was ended because of another rank",
+        "trouble": " or ".join(dict.fromkeys(found)),
     }  # fmt: skip
     there = {node.state for node in nodes} | {edge.state for edge in edges}
-    return tuple((mark, text) for mark, text in words.items() if mark in there and n > 1)
+    return tuple((mark, text) for mark, text in words.items() if mark in there and plan.about.world_size > 1)
 
 
 def by_sender(hops: tuple[Hop, ...]) -> list[tuple[tuple[int, int], list[Hop]]]:

@@ -57,6 +57,13 @@ class Plan(NamedTuple):
     root: int
     most: float
     wanted: dict[int, tuple[Counts | None, ...]]
+    sizes: Point
+    """The smallest and the largest buffer, in bytes."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether all ranks came with buffers of one size."""
+        return self.sizes[0] == self.sizes[1]
 
     @property
     def crowded(self) -> bool:
@@ -98,7 +105,7 @@ class Plan(NamedTuple):
         """Bytes that the text-book says a rank sends."""
         about = self.about
         part = paper.share(about.operation, about.algorithm, rank, self.root, about.world_size)
-        return None if part is None else part * about.n_bytes
+        return None if part is None or not self.alike else part * about.n_bytes
 
 
 def plan_of(whole: Collective) -> Plan | None:
@@ -122,9 +129,10 @@ def plan_of(whole: Collective) -> Plan | None:
     aside = (extent[0] - circle.width) / 2
     circle = circle._replace(centres=tuple((x + aside, y) for x, y in circle.centres))
     ways = {pair: tuple((x + aside, top + y) for x, y in way) for pair, way in ways.items()}
+    sizes = [event.n_bytes for event in whole.began.values()]
     wanted = {rank: _wanted(about.operation, rank, root, n, pieces) for rank in range(n)}
     return Plan(about, pieces, circle, card, pairs, exchanged, ways, top, extent, whole.hops, whole.steps, root,
-                _most(whole, root, n), wanted)  # fmt: skip
+                _most(whole, root, n), wanted, (min(sizes), max(sizes)))  # fmt: skip
 
 
 def _exchanged(hops: tuple[ChunkMoved, ...]) -> frozenset[frozenset[int]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from widgets.views import paper
 from widgets.views.collective import Cell, Collective, Holdings
-from widgets.views.ring_parts import by_sender, carried, complete, wrong
+from widgets.views.ring_parts import by_sender, carried, fate
 from widgets.views.ring_plan import MOST_RANKS, Plan
+from widgets.views.ring_right import complete, exact, overflowed, wrong
 from widgets.views.ring_words import aloud, n_bytes, parts, written
+from widgets.views.wording import why_lost
 
 TOLD = 4
 """So many hops of a step are told one by one."""
@@ -44,21 +46,47 @@ def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
     about, n = plan.about, plan.about.world_size
     what = f"{about.operation} by {about.algorithm}"
     if state.broken:
-        lost = ", ".join(f"rank {rank} was lost ({state.lost[rank]})" for rank in state.broken)
-        return f"{lost.capitalize()}: {what} did not end."
+        return _broken(state, what)
     if state.finished:
-        return _ended(state, plan, held)
+        return _ended(state, plan, held) + _afterwards(state)
     if state.hops:
         of = total(state, plan)
         return f"Step {len(state.steps)}{f' of {of}' if of else ''}: {_moves(plan, held)}."
     missing = [rank for rank in range(n) if rank not in state.began]
     if missing:
-        names = f"{', '.join(map(str, missing[:-1]))} and {missing[-1]}" if len(missing) > 1 else f"{missing[0]}"
-        waits = f"rank{'s' * (len(missing) > 1)} {names} {'are' if len(missing) > 1 else 'is'} not here yet"
+        waits = f"{_named(missing)} {'are' if len(missing) > 1 else 'is'} not here yet"
         return f"{len(state.began)} of {n} ranks entered {what}; {waits}."
     if n == 1:
         return f"One rank entered {what}: nothing has to move."
     return f"{n} ranks entered {what}; each holds its own part."
+
+
+def _broken(state: Collective, what: str) -> str:
+    """Who was lost or raised, why, and what became of the others."""
+    causes = [f"rank {rank} was lost{_because(rank, why)}" for rank, why in sorted(state.lost.items())]
+    causes += [f"rank {rank} failed{_because(rank, why)}" for rank, why in sorted(state.failed.items())]
+    told = ", ".join(causes) or "the launch was ended"
+    others = sorted(state.stopped - state.lost.keys())
+    were = f"; {_named(others)} {'were' if len(others) > 1 else 'was'} ended with it" if causes and others else ""
+    return f"{told[0].upper()}{told[1:]}: {what} did not end{were}."
+
+
+def _because(rank: int, why: str) -> str:
+    """A reason in brackets, without a repetition of what is said already."""
+    why = why_lost(rank, why)
+    return f" ({why})" if why else ""
+
+
+def _afterwards(state: Collective) -> str:
+    """What went wrong after all had left."""
+    return "".join(f" Afterwards rank {rank} failed{_because(rank, why)}." for rank, why in state.failed.items())
+
+
+def _named(ranks: list[int]) -> str:
+    """Ranks in words."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def _moves(plan: Plan, held: Holdings) -> str:
@@ -85,10 +113,29 @@ def _ended(state: Collective, plan: Plan, held: Holdings) -> str:
     if faults:
         more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
         return f"All {n} ranks left, but this is no {plan.about.operation}: {faults[0]}{more}."
+    if burst := _overflow(state, plan, held):
+        return f"All {n} ranks left, but {burst}."
     result = RESULTS.get(plan.about.operation, "every rank has left").format(root=plan.root)
     if n == 1:
         return f"One rank: {result}, without a step."
     return f"All {n} ranks left after {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}: {result}; {_sent(held)}."
+
+
+def _overflow(state: Collective, plan: Plan, held: Holdings) -> str:
+    """The first sum that its type cannot hold, "" if there is none."""
+    for rank, cells in held.cells.items():
+        for k, cell in enumerate(cells):
+            if cell.value is None or not overflowed(state, plan, cell, k):
+                continue
+            total = exact(state, plan, cell, k)
+            assert total is not None
+            held_there, due = (written(value, 1e9) for value in (cell.value, total))
+            held_there += f" in {plan.pieces[k].name}"
+            return (
+                f"the sum overflowed: rank {rank} holds {held_there}, where the parts add up to {due},"
+                f" which {cell.value.dtype} cannot hold"
+            )
+    return ""
 
 
 def _sent(held: Holdings) -> str:
@@ -113,9 +160,10 @@ def account(state: Collective, plan: Plan, held: Holdings) -> list[str]:
             holds = ", ".join(_holds(piece.name, cell) for piece, cell in zip(plan.pieces, cells, strict=True))
         expected = plan.expected(rank)
         book = "" if expected is None else f" of {n_bytes(expected)} by the text-book"
+        book += f"; {fate(state, rank)}" if rank in state.broken else ""
         lines.append(f"rank {rank}: {holds}; sent {n_bytes(held.sent.get(rank, 0))}{book}")
     book = paper.sentence(plan.about.operation, plan.about.algorithm, plan.root, plan.about.world_size)
-    return [*lines, *([f"Text-book: {book}."] if book else [])]
+    return [*lines, *([f"Text-book: {book}."] if book and plan.alike else [])]
 
 
 def _holds(name: str, cell: Cell) -> str:

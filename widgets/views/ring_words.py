@@ -17,6 +17,9 @@ FEW = 4
 """So many numbers are written out, if there is room; of more the mean."""
 
 
+Number = complex | float  # they are told apart, and written differently
+
+
 def parts(counts: Counts) -> str:
     """Whose parts are in a sum: rank numbers joined by +, as often as they are in it; long runs are drawn together.
 
@@ -75,28 +78,69 @@ def written(value: Array | None, room: float, size: float = 14.0) -> str:
     Example:
         >>> [written(value, 90) for value in (np.array([1.0, 2.5]), np.arange(100.0), np.array([]), None)]
         ['1.0 2.5', 'µ 49.5', 'empty', '']
+        >>> written(np.array([1e4]), 50), written(np.array([-1.23e17]), 70), written(np.full(4, 1j), 60)
+        ('1e4', '−1.2e17', 'µ 1j')
     """
     if value is None:
         return ""
     if value.size == 0:
         return "empty"
     texts = [" ".join(_each(value, digits)) for digits in (4, 3) if value.size <= FEW]
-    if value.size > 1:
-        texts += [f"µ {number(_mean(value), digits)}" for digits in (3, 2, 1)]
+    mean, sign = _mean(value), "µ " if value.size > 1 else ""
+    if value.size > 1 or value.dtype.kind in "fc":
+        texts += [f"{sign}{_text(mean, digits)}" for digits in (3, 2, 1)]
+    texts += [f"{sign}{power(mean, digits)}" for digits in (3, 2, 1)]
     return next((text for text in texts if text_width(text, size, bold=True) <= room), texts[-1])
 
 
 def _each(value: Array, digits: int = 4) -> list[str]:
     if value.dtype.kind == "c":
-        return [f"{complex(v):.3g}" for v in value.tolist()]
+        return [_text(complex(v), min(digits, 3)) for v in value.tolist()]
     if value.dtype.kind in "iub":
         return [short(int(v)) for v in value.tolist()]
     return [number(v, digits) if digits < 4 else short(v) for v in value.astype(np.float64).tolist()]
 
 
-def _mean(value: Array) -> float:
+def _mean(value: Array) -> Number:
     with np.errstate(all="ignore"):
-        return float(np.abs(value).mean() if value.dtype.kind == "c" else value.astype(np.float64).mean())
+        if value.dtype.kind == "c":
+            return complex(value.astype(np.complex128).mean())
+        return float(value.astype(np.float64).mean())
+
+
+def _text(value: Number, digits: int) -> str:
+    """A number, complex ones as Python writes them."""
+    return _joined(value, f".{digits}g") if isinstance(value, complex) else number(value, digits)
+
+
+def power(value: Number, digits: int) -> str:
+    """With a power of ten where that is shorter: what has no room would be cut, and be another number.
+
+    Example:
+        >>> power(1e4, 3), power(-1.234e17, 2), power(12.0, 3), power(1e5 + 2e5j, 2)
+        ('1e4', '−1.2e17', '12', '1e5+2e5j')
+    """
+    if isinstance(value, complex):
+        return _joined(value, f".{digits}g")
+    whole, short_one = _tidy(f"{value:.{digits}g}"), _tidy(f"{value:.{digits - 1}e}")
+    mantissa, e, exponent = short_one.partition("e")
+    short_one = f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}{e}{exponent}"
+    return min(whole, short_one, key=len)
+
+
+def _joined(value: complex, digits: str) -> str:
+    real, imaginary = (_tidy(format(part, digits)) for part in (value.real, value.imag))
+    if value.imag == 0:
+        return real
+    if value.real == 0:
+        return f"{imaginary}j"
+    return f"{real}{'' if imaginary.startswith(MINUS) else '+'}{imaginary}j"
+
+
+def _tidy(text: str) -> str:
+    """A number as Python formats it, its power without what says nothing."""
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa}{e}{int(exponent) if e else ''}".replace("-", MINUS)
 
 
 def aloud(value: Array | None) -> str:
@@ -112,7 +156,12 @@ def aloud(value: Array | None) -> str:
         return " ".join(_each(value)) or "no numbers"
     with np.errstate(all="ignore"):
         norm = float(np.linalg.norm(value.astype(complex if value.dtype.kind == "c" else np.float64)))
-    return f"{value.size:,} numbers of mean {short(_mean(value))} and norm {short(norm)}"
+    return f"{value.size:,} numbers of mean {_aloud_mean(value)} and norm {short(norm)}"
+
+
+def _aloud_mean(value: Array) -> str:
+    mean = _mean(value)
+    return _text(mean, 4) if isinstance(mean, complex) else short(mean)
 
 
 def finite(value: Array | None) -> bool:

@@ -153,6 +153,16 @@ def shape(axes: tuple[int, ...]) -> str:
     return "×".join(map(str, axes)) or "scalar"
 
 
+def why_lost(rank: int, reason: str) -> str:
+    """Why a rank was lost, to stand behind "rank 1 was lost", which a reason may say itself.
+
+    Example:
+        >>> why_lost(1, "rank 1 was lost: its worker left."), why_lost(1, "killed"), why_lost(1, "rank 1 was lost")
+        ('its worker left', 'killed', '')
+    """
+    return reason.removeprefix(f"rank {rank} was lost").lstrip(": ").rstrip(".")
+
+
 def clipped(text: str, most: int = 30) -> str:
     r"""The text, cut with an ellipsis where it is longer; on one line, without what is invisible.
 

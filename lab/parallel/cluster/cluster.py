@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ast
 import logging
+import multiprocessing
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
-from lab.parallel.cluster.launching import Launch
+from lab.parallel.cluster.launching import Launch, require_running
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -36,8 +38,10 @@ class Cluster:
 
     def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
         self._owned: list[Any] = []
+        self._n_started = 0
         if client is None:
-            self.client = self._start(4 if n_workers is None else n_workers)
+            self._n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
+            self.client = self._start(self._n_started)
         elif n_workers is not None:
             raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
                                 hint="give either n_workers or client")  # fmt: skip
@@ -50,17 +54,21 @@ class Cluster:
 
         from lab.parallel.cluster.dask_side.client import ClientSide
 
-        if n_workers < 1:
-            raise ArgumentError("a cluster has at least one worker", given=f"n_workers={n_workers}", hint="4 is usual")
         require_guard(sys._getframe(2))
+        require_a_place_to_start()
         limit = memory.forewarn(n_workers, memory.room())
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
-        local = LocalCluster(  # type: ignore[no-untyped-call]
-            n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
-            dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
-        )  # fmt: skip
+        try:
+            local = LocalCluster(  # type: ignore[no-untyped-call]
+                n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
+                dashboard_address="127.0.0.1:0", worker_dashboard_address=None, memory_limit=limit or "auto",
+            )  # fmt: skip
+        except (RuntimeError, OSError) as error:
+            reason = error.__cause__ or error
+            raise MeshError("the workers cannot be started", given=f"{type(reason).__name__}: {reason}"[:200],
+                            hint="what the first of them printed says why") from error  # fmt: skip
         self._owned.append(local)
         client = Client(local)  # type: ignore[no-untyped-call]
         self._owned.append(client)
@@ -70,8 +78,11 @@ class Cluster:
     def _connect(self, client: Client | str) -> Client:
         from distributed import Client
 
-        if not isinstance(client, str):
+        if isinstance(client, Client):
             return client
+        if not isinstance(client, str):
+            raise ArgumentError("a cluster is used through a Client or an address", given=f"client={client!r}"[:200],
+                                hint='for example client="tcp://127.0.0.1:8786"')  # fmt: skip
         try:
             made = Client(client, timeout=10)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
@@ -85,8 +96,10 @@ class Cluster:
         time_limit: float | None = None, wait: float = 30.0, transport: str = "auto",
     ) -> Launch:  # fmt: skip
         """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
+        if world_size is None:  # never fewer in silence: a worker that was lost is waited for
+            world_size = self._n_started or None
         return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
-                      wait=wait, transport=transport)  # fmt: skip
+                      wait=wait, transport=transport, n_started=self._n_started)  # fmt: skip
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
@@ -109,6 +122,7 @@ class Cluster:
             nanny.removeFilter(_is_news)
 
     def __enter__(self) -> Self:
+        require_running(self.client)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -139,15 +153,17 @@ def launch(
     Args:
         program: any function that can be sent to workers; what it returns comes back.
         client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
-        world_size: number of ranks; without it, one on every worker.
+        world_size: number of ranks; without it, one on every worker. On a `Cluster(n)` that is n: one that was lost
+            and is not back yet is waited for, as long as `wait`.
         timeout: seconds that a rank may wait in one call while nothing moves.
         time_limit: seconds for the whole program; no limit if not given.
-        wait: seconds to wait for workers that are busy with other runs; 0 is refused at once.
+        wait: seconds to wait for workers that are busy with other runs or were lost; 0 is refused at once.
         transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
 
     Raises:
         RankError: the program raised on a rank; all others were ended.
-        LostRankError: a rank died or does not answer; all others were ended, the cluster goes on.
+        LostRankError: a rank died, or does not answer while another waits for it in a call of `comm`; all others were
+            ended, the cluster goes on. One that is stopped and that nobody waits for is noticed only by `time_limit`.
         MeshError: too few workers, other versions, or ranks that make different calls.
         ArgumentError: the program cannot be sent.
         RunError: it took longer than `time_limit`.
@@ -157,6 +173,8 @@ def launch(
     }  # fmt: skip
     if isinstance(client, Cluster):
         return client.launch(program, *args, **options)
+    if client is None and world_size is not None:
+        whole("world_size", world_size, least=1, hint="one rank per worker; None starts 4")
     with Cluster(world_size if client is None else None, client) as cluster:
         return cluster.launch(program, *args, **options)
 
@@ -181,3 +199,24 @@ def require_guard(frame: Any) -> None:
             raise MeshError("a script must not start workers when it is imported",
                             given=f"{file}:{frame.f_lineno}: {ast.unparse(statement)[:60]}",
                             hint='put it under `if __name__ == "__main__":`')  # fmt: skip
+
+
+def require_a_place_to_start() -> None:
+    """Refuse to start processes where each of them would fail, with a page of its own about it.
+
+    Raises:
+        MeshError: in a rank, without a working directory, or in a program that is no file that could be loaded again.
+    """
+    if multiprocessing.current_process().daemon:
+        raise MeshError("a worker cannot start workers", given="a Cluster or a launch inside of a rank",
+                        hint="start it in the program that launches, not on its ranks")  # fmt: skip
+    try:
+        here = Path.cwd()
+    except FileNotFoundError as error:
+        raise MeshError("workers cannot be started in a directory that is gone", given=error,
+                        hint="change to another directory, as by os.chdir") from error  # fmt: skip
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    if file is not None and getattr(main, "__spec__", None) is None and not (here / file).exists():
+        raise MeshError("workers cannot load this program again", given=file,
+                        hint="save it in a file: what comes from standard input can be read once")  # fmt: skip

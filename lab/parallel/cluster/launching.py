@@ -14,8 +14,9 @@ from contextvars import copy_context
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from lab.checks import number, whole
 from lab.config import STATE, State
-from lab.errors import ArgumentError, LostRankError, MeshError, RunError
+from lab.errors import ArgumentError, LabError, LostRankError, MeshError, RunError
 from lab.events.bus import bus
 from lab.events.catalogue import RankLost
 from lab.events.event import ORIGIN, Origin
@@ -63,15 +64,22 @@ class Launch:
         time_limit: float | None,
         wait: float,
         transport: str,
+        n_started: int = 0,
     ) -> None:
         if transport not in TRANSPORTS:
             hint = f"one of {', '.join(TRANSPORTS)}"
             raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
-        if not timeout > 0:
-            raise ArgumentError("a time-out is a positive number of seconds", given=timeout, hint="60 is usual")
+        if world_size is not None:
+            world_size = whole("world_size", world_size, least=1, hint="one rank per worker; None takes all workers")
+        for name, seconds in (("timeout", timeout), ("time_limit", time_limit)):
+            if seconds is not None and not number(name, seconds, hint="in seconds") > 0:
+                raise ArgumentError("a time-out is a positive number of seconds", given=f"{name}={seconds}",
+                                    hint="60 is usual")  # fmt: skip
+        wait = number("wait", wait, hint="in seconds; 0 does not wait for workers")
+        require_running(client)
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
         self.workers: tuple[str, ...] = ()
-        self._payload = _pickled(program, args)
+        self._payload, self._n_started = _pickled(program, args), n_started
         self._client, self._world_size, self._timeout = client, world_size, timeout
         self._time_limit, self._wait, self._transport = time_limit, wait, transport
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
@@ -175,7 +183,8 @@ class Launch:
             self._results = self._go()
             self.state = "finished"
         except BaseException as error:  # noqa: BLE001 -- raised again by result()
-            self._error = error
+            unconnected = isinstance(error, OSError) or self._client.status != "running"
+            self._error = _gone(self._client, error) if unconnected and not isinstance(error, LabError) else error
             self.state = "stopped" if self._stopped else "failed"
         finally:
             self._mail.close()
@@ -204,9 +213,9 @@ class Launch:
                 log.warning("the scheduler has gone: %s", error)
 
     def _lease(self, side: ClientSide) -> dict[str, Any]:
-        until = monotonic() + self._wait
+        until, name = monotonic() + self._wait, ORIGIN.get().run or "a launch"
         while True:
-            answer = side.ask(self.run, self._world_size)
+            answer = side.ask(self.run, self._world_size, self._n_started, name)
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:
@@ -249,9 +258,10 @@ class Launch:
         if (results := results_of(outcomes, len(futures))) is not None:
             return results
         if watching.done() and watching.exception() is not None:
-            raise MeshError("the scheduler has gone", given=watching.exception(),
-                            hint="its ranks have ended or soon will; start a cluster again")  # fmt: skip
+            raise _gone(self._client, watching.exception())
         cause = watching.result() if watching.done() else {}
+        if cause.get("kind") == "gone":  # our client said goodbye, and this came before its end
+            require_running(self._client)
         error = error_of(cause, outcomes, len(futures), self.run)
         if isinstance(error, LostRankError) and error.rank >= 0 and bus.listeners:
             bus.emit(RankLost(self._generation, error.rank, self.workers[error.rank], error.problem))
@@ -291,6 +301,24 @@ class Launch:
         cause = watching.result()
         missing = set(range(world_size)) - set(outcomes)
         return missing <= {cause.get("rank", -1)} if cause.get("kind") in {"lost", "late"} else not missing
+
+
+def require_running(client: Client) -> None:
+    """Refuse a client that nothing can be asked through.
+
+    Raises:
+        MeshError: it is closed, or its scheduler has gone.
+    """
+    if client.status != "running":
+        raise _gone(client)
+
+
+def _gone(client: Client, error: BaseException | None = None) -> MeshError:
+    if client.status in {"closing", "closed"}:
+        return MeshError("the connection to the cluster is closed", given=f"a Client that is {client.status}",
+                         hint="make another Cluster(), or another Client")  # fmt: skip
+    return MeshError("the scheduler has gone", given=error or f"a Client that is {client.status}",
+                     hint="its ranks have ended or soon will; start a cluster again")  # fmt: skip
 
 
 def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:

@@ -32,7 +32,7 @@ class Leases:
         >>> leases = Leases()
         >>> for name in "abc": leases.ready(name)
         >>> leases.ask("one", 2).workers, leases.ask("two", 2).reason
-        (('a', 'b'), '2 ranks wanted, 1 of 3 workers free')
+        (('a', 'b'), '2 ranks wanted, 1 of 3 workers free, others held by one')
         >>> leases.free("one", "a"); leases.free("one", "b"); leases.ask("two", 2).workers
         ('a', 'b')
     """
@@ -42,6 +42,8 @@ class Leases:
     """Every worker by address, in the order of their coming; True when it is ready for ranks."""
     holders: dict[str, str] = field(default_factory=dict)
     """The run that each busy worker works for."""
+    names: dict[str, str] = field(default_factory=dict)
+    """What a learner calls the runs that hold workers."""
     lost: list[float] = field(default_factory=list)
     """When workers were lost that somebody restarts."""
     queue: dict[str, float] = field(default_factory=dict)
@@ -74,12 +76,16 @@ class Leases:
         """A run does not wait any more."""
         self.queue.pop(run, None)
 
-    def ask(self, run: str, world_size: int | None) -> Answer:
-        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are."""
+    def ask(self, run: str, world_size: int | None, n_started: int = 0, name: str = "") -> Answer:
+        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are.
+
+        So many workers as `n_started` were there once: whoever is missing is waited for. Others who want them are told
+        the `name` of who has them.
+        """
         now = self.clock()
         self.lost = [when for when in self.lost if now - when < RETURNS]
         self.queue = {name: asked for name, asked in self.queue.items() if now - asked < ASKS}
-        n_workers = len(self.workers) + len(self.lost)
+        n_workers = max(len(self.workers) + len(self.lost), n_started)
         wanted = n_workers if world_size is None else world_size
         if wanted > n_workers or wanted < 1:
             self.forget(run)
@@ -91,9 +97,15 @@ class Leases:
             reason = f"{_n(wanted, 'rank')} wanted, {len(free)} of {_n(n_workers, 'worker')} free"
             if n_unready := sum(not is_ready for is_ready in self.workers.values()):
                 reason += f", {n_unready} without the lab or still starting"
+            if self.holders:
+                named = dict.fromkeys(self.names[holder] for holder in self.holders.values())
+                reason += f", others held by {' and '.join(named)}"
+            if n_missing := n_workers - len(self.workers):
+                reason += f", {n_missing} lost and not yet back"
             return Answer("queued", reason=reason + (f", {_n(ahead, 'run')} before this one" if ahead else ""))
         self.forget(run)
         chosen = tuple(free[:wanted])
+        self.names = {holder: self.names[holder] for holder in self.holders.values()} | {run: name or run}
         self.holders.update(dict.fromkeys(chosen, run))
         return Answer("granted", chosen)
 

@@ -132,8 +132,6 @@ def _told(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
 
 
 def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
-    import cloudpickle
-
     outcome, started = Outcome(ticket.rank, "stopped"), time.perf_counter()
     with ExitStack() as stack:
         try:
@@ -143,8 +141,7 @@ def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
             seat.comm = comm
             if bus.listeners:
                 bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid()))
-            value = cloudpickle.dumps(_call(program, comm, args, seat))
-            _require_small(value, ticket.rank)
+            value = _result(_call(program, comm, args, seat), ticket.rank)
             comm.links.leave()
             outcome = Outcome(ticket.rank, "finished", value)
         except BaseException as error:  # noqa: BLE001 -- it is raised again where the launch was called
@@ -156,11 +153,21 @@ def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
     return outcome
 
 
-def _require_small(value: bytes, rank: int) -> None:
-    if len(value) > RESULT_LIMIT:
+def _result(value: object, rank: int) -> bytes:
+    """What a program returned, as it is sent home."""
+    import cloudpickle
+
+    try:
+        pickled = bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        raise MeshError(f"the result of rank {rank} cannot be sent home",
+                        given=f"a {type(value).__name__}: {type(error).__name__}: {error}",
+                        hint="return arrays, numbers, text and containers of them") from error
+    if len(pickled) > RESULT_LIMIT:
         raise MeshError(f"the result of rank {rank} is too large to be sent home",
-                        given=f"{len(value) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
+                        given=f"{len(pickled) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
                         hint="return less, from one rank only, or write it to a file")  # fmt: skip
+    return pickled
 
 
 def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], State]:

@@ -63,9 +63,23 @@ class Joining:
         values, slots = [t[0] for t in joined], [dict(zip(self._slots, t[1:], strict=True)) for t in joined]
         return Snapshot(own.n_steps, values, slots)
 
+    def share(self, whole: Snapshot, own: Snapshot) -> Snapshot:
+        """This rank's part of a snapshot of the whole, laid out as its own is; the way back of `gather`."""
+        found = {}
+        for places, values, slots in zip(self._places[self._comm.rank], whole.values, whole.slots, strict=True):
+            if places:
+                mine = {name: _taken(slot, places) for name, slot in slots.items()}
+                found[values.dtype] = _taken(values, places), mine
+        parts = [found[values.dtype] for values in own.values]
+        return Snapshot(whole.n_steps, [values for values, _ in parts], [slots for _, slots in parts])
+
     def _table(self, values: Vector, slots: Slots) -> Vector:
         """Values and state, one row each."""
         return np.stack([values, *(slots[name] for name in self._slots)])
+
+
+def _taken(vector: Vector, places: Sequence[slice]) -> Vector:
+    return np.concatenate([vector[place] for place in places])
 
 
 def _scatter(table: Vector, into: Vector, places: Sequence[slice]) -> None:

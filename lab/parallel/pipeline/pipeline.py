@@ -6,6 +6,7 @@ training differs from that of one process by the order of additions alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ from lab.parallel.pipeline.pipeline_training import PipelineTraining
 from lab.parallel.pipeline.stages import split
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.cluster_job import ClusterJob, unpacked
+from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.steering import Steering
 from lab.training.blas import one_blas_thread
@@ -57,8 +59,10 @@ class Pipeline:
 
     The model is a Sequential; `lab.parallel.split(model, n_stages)` shows its stages. Each batch is cut into `n_micro`
     micro-batches whose sizes differ by at most one; where a batch has fewer examples, the last ones are left out. The
-    loss must be a mean over examples, and the answer to an example must not depend on the others of its batch. Rank 0
-    evaluates the whole model, while the others wait.
+    loss must be a mean over examples, and the answer to an example must not depend on the others of its batch. Both are
+    tried out at the call on a few batches, from the first to the last of an epoch; what is otherwise on batches in
+    between only is not noticed, and gives other numbers. Rank 0 evaluates the whole model, while the others wait. What
+    is written into the parameters while the run is paused goes to the ranks.
 
     Args:
         cluster: a Cluster, a Client or a scheduler's address; None starts workers for this run and closes them.
@@ -87,7 +91,7 @@ class Pipeline:
 
         Raises:
             ScheduleError: it does not; nothing has been started.
-            ArgumentError: `n_micro` or `paced` is none.
+            ArgumentError: `n_micro`, `paced` or `schedule` is none.
 
         Example:
             >>> Pipeline(schedule="gpipe", n_micro=4).check(n_stages=2).peak_live
@@ -97,6 +101,7 @@ class Pipeline:
         if not isinstance(self.paced, Paced | None):
             raise ArgumentError("paced= takes nominal times", given=f"paced={self.paced!r}"[:60],
                                 hint="paced=Paced(forward_ms=20, backward_ms=40)")  # fmt: skip
+        _require_schedule(self.schedule)
         times = (self.paced.forward_ms, self.paced.backward_ms) if self.paced else (1.0, 2.0)
         return check_schedule(self.schedule, n_stages, n_micro, forward=times[0], backward=times[1])
 
@@ -109,6 +114,8 @@ class Pipeline:
             UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
                 or normalises over the batch, a loss that is no mean.
         """
+        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait)
+        _require_schedule(self.schedule)
         n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
@@ -143,6 +150,12 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
     stages = split(whole.model, comm.world_size)
     pipe = PipelineRank(comm, stages, whole.loss, order[comm.rank], n_micro, device)
     return PipelineTraining(Steering(comm, list(whole.hyperparameters)), whole, stages, pipe)
+
+
+def _require_schedule(schedule: object) -> None:
+    if not (callable(schedule) or isinstance(schedule, str | Sequence)):
+        raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={schedule!r}"[:60],
+                            hint='schedule="1f1b"; lab.parallel.SCHEDULES has the names')  # fmt: skip
 
 
 def _n_workers(cluster: Cluster | Client | str | None) -> int:

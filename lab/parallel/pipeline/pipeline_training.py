@@ -17,6 +17,7 @@ from lab.data import Batch, Dataset
 from lab.errors import RunError
 from lab.events import StepFinished, bus
 from lab.optim import Optimizer
+from lab.optim.optimizer import Snapshot
 from lab.parallel.pipeline.joining import Joining
 from lab.parallel.pipeline.pipeline_rank import PipelineRank
 from lab.parallel.pipeline.stages import Stage
@@ -77,6 +78,10 @@ class PipelineTraining(Training):
         if step % len(self.loader) == 0:
             self._look_back()
         return None
+
+    def load(self, state: Snapshot) -> None:
+        """Take this rank's part of it."""
+        self.optimizer.restore(self._joining.share(state, self.optimizer.snapshot()))
 
     def standing(self) -> Standing:
         """Where all ranks stand, on rank 0; elsewhere where this one does. All ranks call it."""

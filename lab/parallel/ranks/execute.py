@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from typing import NamedTuple
+
+import numpy as np
 
 from lab.events.event import Array
 from lab.parallel.paper.plans import REDUCE, SEND, Plan, compile_plan
@@ -56,10 +59,15 @@ Turn = tuple[tuple[Piece, ...], tuple[Piece, ...]]
 
 
 class Waves:
-    """The steps of one rank, and the stretches of arrays of the sizes that it met last."""
+    """The steps of one rank, and the stretches of arrays of the sizes that it met last.
+
+    Attributes:
+        adds: whether this rank adds anything, and does not only copy.
+    """
 
     def __init__(self, waves: tuple[Wave, ...], n_chunks: int) -> None:
         self.waves, self.n_chunks = waves, n_chunks
+        self.adds = any(hop.reduce for wave in waves for hop in wave.receives)
         self._met: dict[tuple[int, int, int], tuple[Turn, ...]] = {}
 
     def turns(self, n_elements: int, itemsize: int) -> Iterable[Turn]:
@@ -82,15 +90,11 @@ class Waves:
             if n_segments == 1:
                 return [(bounds[hop.start], bounds[hop.stop])]
             chunks = itertools.pairwise(bounds[hop.start : hop.stop + 1])
-            return [
-                (a + (b - a) * segment // n_segments, a + (b - a) * (segment + 1) // n_segments) for a, b in chunks
-            ]
+            return [(a + (b - a) * segment // n_segments, a + (b - a) * (segment + 1) // n_segments) for a, b in chunks]
 
         for segment in range(n_segments):
             for sends, receives in self.waves:
-                outgoing = [
-                    Piece(hop.peer, a, b, copied) for hop, copied in sends for a, b in stretches(hop, segment)
-                ]
+                outgoing = [Piece(hop.peer, a, b, copied) for hop, copied in sends for a, b in stretches(hop, segment)]
                 incoming = []
                 for hop in receives:
                     incoming += [Piece(hop.peer, a, b, hop.reduce) for a, b in stretches(hop, segment)]
@@ -134,6 +138,9 @@ def execute(
 ) -> None:
     """Run `waves` on `flat` (1-D, contiguous); `moved(hop, n_bytes)` is told of each chunk range that has come.
 
+    A sum that is too large for its dtype is inf, without a warning: it would point at the lab, not at a line of the
+    program, and on some ranks only.
+
     Raises:
         MeshError, LostRankError: as `Links.exchange`.
     """
@@ -144,13 +151,14 @@ def execute(
             moved(*expected.last)
 
     done = told if moved is not None else None
-    for sends, receives in waves.turns(len(flat), size):
-        outgoing = []
-        for peer, a, b, copied, _ in sends:
-            piece = octets[a * size : b * size]
-            outgoing.append((peer, memoryview(bytes(piece)) if copied else piece))
-        incoming = [
-            Expected(peer, octets[a * size : b * size], flat[a:b] if adds else None, last)
-            for peer, a, b, adds, last in receives
-        ]
-        links.exchange(call, outgoing, incoming, done)
+    with np.errstate(over="ignore", invalid="ignore") if waves.adds and flat.dtype.kind in "fc" else nullcontext():
+        for sends, receives in waves.turns(len(flat), size):
+            outgoing = []
+            for peer, a, b, copied, _ in sends:
+                piece = octets[a * size : b * size]
+                outgoing.append((peer, memoryview(bytes(piece)) if copied else piece))
+            incoming = [
+                Expected(peer, octets[a * size : b * size], flat[a:b] if adds else None, last)
+                for peer, a, b, adds, last in receives
+            ]
+            links.exchange(call, outgoing, incoming, done)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import contextvars
 import itertools
+import operator
 import socket
 import threading
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -18,7 +21,7 @@ import numpy.typing as npt
 
 from lab.errors import ArgumentError, DTypeError, LabError, RankError
 from lab.events.bus import bus
-from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
+from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted, RankFinished
 from lab.events.event import ORIGIN, Array, Origin
 from lab.parallel.paper.plans import Plan, name_of, plan_of
 from lab.parallel.ranks.execute import Hop, Waves, execute, waves_of
@@ -33,12 +36,22 @@ VALUES = 4096
 CONTROL = 1024
 """Entries of what ranks `agree` on, at most."""
 
+NUMERIC = "iufcb"
+"""Kinds of dtypes that can be added."""
+TAGS = 1 << 63
+"""Tags are -TAGS to TAGS - 1: what a header has room for."""
+ROOTED = {"broadcast", "reduce"}
+"""Operations of which the root is a part, also when it is 0."""
+
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
 R = TypeVar("R")
 
 
 class Comm:
-    """One rank's connection to all others of its launch.
+    """One rank's connection to all others of its launch, for one thread: a second call at once is refused.
+
+    After a call that raised MeshError or LostRankError in the middle no call works any more: each raises MeshError
+    with the first problem.
 
     Attributes:
         rank: 0 to world_size - 1.
@@ -55,6 +68,7 @@ class Comm:
         self.mailbox: Mailbox = mailbox or Mailbox()
         self.home: Told = home or Mailbox()
         self.collective = 0
+        self._gate, self._in, self._out = links.gate, links.gate.enter, links.gate.leave
         self._call: Call | None = None
 
     @property
@@ -86,7 +100,8 @@ class Comm:
         """Make `array` what it is on rank `root`, in place.
 
         Shapes:
-            array: any shape and dtype without objects, equal on all ranks; the result is `array` itself.
+            array: any shape and any dtype without objects (also text, times and records), equal on all ranks; the
+                result is `array` itself.
         Raises:
             ArgumentError: there is no such root.
             MeshError, LostRankError: as `all_reduce_`.
@@ -99,12 +114,16 @@ class Comm:
 
     def run_(self, array: Array, operation: str, algorithm: str | Plan, *, root: int = 0) -> None:
         """Run any plan of COLLECTIVES, or one of your own, on `array`, in place."""
-        self._require_peer(root, "root")
+        root = self._require_peer(root, "root")
+        if not (isinstance(algorithm, str) or callable(algorithm)):
+            raise ArgumentError("an algorithm is a name or a plan", given=f"algorithm={algorithm!r}",
+                                hint='"ring" or "naive", or a generator function')  # fmt: skip
         plan = plan_of(operation, algorithm)
         name = algorithm if isinstance(algorithm, str) else name_of(plan)
-        text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root else "")
-        flat = _flat(array, adds=True)
-        self._collective(operation, name, text, flat, waves_of(plan, self.rank, self.world_size, self.world_size, root))
+        text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root or operation in ROOTED else "")
+        waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
+        flat = _flat(array, adds=operation != "broadcast" or waves.adds)
+        self._collective(operation, name, text, flat, waves)
         _put_back(flat, array)
 
     def barrier(self) -> None:
@@ -125,29 +144,44 @@ class Comm:
             >>> run_ranks(lambda comm: comm.agree(np.array([comm.rank, 1])).tolist(), world_size=3)
             [[3, 3], [3, 3], [3, 3]]
         """
+        kind = _kind(words)
         if words.size > CONTROL:
-            raise ArgumentError("ranks agree on a few numbers", given=_kind(words), hint="all_reduce_ sums arrays")
-        number, self.collective = self.collective, self.collective + 1
-        text = f"agreement {_kind(words)}"
+            raise ArgumentError("ranks agree on a few numbers", given=kind, hint="all_reduce_ sums arrays")
         flat = _flat(words, adds=True)
         waves = waves_of(plan_of("all_reduce", "naive"), self.rank, self.world_size, self.world_size, 0)
-        self._call = Call(number, text, place_of_caller())
-        execute(self.links, self._call, flat, waves)
-        self._call = None
+        call = self._enter(Call(self.collective, f"agreement {kind}", place_of_caller()))
+        try:
+            self.collective += 1
+            execute(self.links, call, flat, waves)
+            self.links.past.append(call)
+        except BaseException as error:
+            self._gate.fail(error)
+            raise
+        self._leave()
         _put_back(flat, words)
         return words
 
     def send(self, array: Array, peer: int, tag: int = 0) -> None:
         """Send a copy of `array` to `peer`, which receives it with the same tag, now or later; does not wait for it.
 
+        A message that `peer` never receives is dropped at the end of its program, without an error.
+
+        Shapes:
+            array: any shape and any dtype without objects.
+        Args:
+            tag: -2**63 to 2**63 - 1; messages with equal tags arrive in the order in which they were sent.
         Raises:
-            ArgumentError: the peer does not exist or is this rank.
+            ArgumentError: the peer does not exist or is this rank; the tag is no whole number in its range.
         """
-        self._require_peer(peer, "peer", other=True)
-        call, flat = _message(tag, array), _flat(array, writes=False)
-        self._call = call
-        self.links.send(call, peer, flat)
-        self._call = None
+        peer = self._require_peer(peer, "peer", other=True)
+        message, flat = _message(tag, array), _flat(array, writes=False)
+        call = self._enter(message)
+        try:
+            self.links.send(call, peer, flat)
+        except BaseException as error:
+            self._gate.fail(error)
+            raise
+        self._leave()
 
     def recv(self, array: AnyArray, peer: int, tag: int = 0) -> AnyArray:
         """Receive into `array` what `peer` sent with this tag; messages with other tags wait for their `recv`.
@@ -158,20 +192,21 @@ class Comm:
             MeshError: what was sent has another shape or dtype, or the peer has ended.
             LostRankError: the peer died, or nothing came for the time-out of the launch.
         """
-        self._require_peer(peer, "peer", other=True)
-        call, flat = _message(tag, array), _flat(array)
-        self._call = call
-        self.links.receive(call, peer, flat)
-        self._call = None
+        peer = self._require_peer(peer, "peer", other=True)
+        message, flat = _message(tag, array), _flat(array)
+        call = self._enter(message)
+        try:
+            self.links.receive(call, peer, flat)
+        except BaseException as error:
+            self._gate.fail(error)
+            raise
+        self._leave()
         _put_back(flat, array)
         return array
 
     def _collective(self, operation: str, algorithm: str, text: str, flat: Array, waves: Waves) -> None:
         number = self.collective
-        self.collective += 1
         about = (number, operation, algorithm, flat.nbytes, self.world_size, self.world_size)
-        if heard := bool(bus.listeners):
-            bus.emit(CollectiveStarted(*about, _copy(flat)))
 
         def moved(hop: Hop, n_bytes: int) -> None:
             first, last = (len(flat) * chunk // self.world_size for chunk in (hop.start, hop.stop))
@@ -180,34 +215,70 @@ class Comm:
                            _copy(flat[first:last]))
             )  # fmt: skip
 
-        self._call = Call(number, text, place_of_caller())
-        execute(self.links, self._call, flat, waves, moved if heard else None)
-        self._call = None  # after an error it stays: who asks shall learn where it happened
+        call = self._enter(Call(number, text, place_of_caller()))
+        try:
+            self.collective += 1
+            if heard := bool(bus.listeners):
+                bus.emit(CollectiveStarted(*about, _copy(flat)))
+            execute(self.links, call, flat, waves, moved if heard else None)
+            self.links.past.append(call)
+        except BaseException as error:
+            self._gate.fail(error)
+            raise
+        self._leave()
         if heard:
             bus.emit(CollectiveFinished(*about))
 
-    def _require_peer(self, peer: int, what: str, *, other: bool = False) -> None:
+    def _enter(self, call: Call) -> Call:
+        if not self._in(False):
+            raise self.links.refusal(call, self.inside)
+        self._call = call
+        return call
+
+    def _leave(self) -> None:
+        self._call = None  # after an error it stays: who asks shall learn where it happened
+        self._out()
+
+    def _require_peer(self, peer: int, what: str, *, other: bool = False) -> int:
+        peer = _whole(peer, what)
         if not 0 <= peer < self.world_size or (other and peer == self.rank):
             raise ArgumentError(
                 f"rank {self.rank} has no such {what}",
                 given=f"{what}={peer}, world_size={self.world_size}",
                 hint="ranks are 0 to world_size - 1" + (", and none sends to itself" if other else ""),
             )
+        return peer
 
 
 def _copy(flat: Array) -> Array | None:
-    """For an event: if a listener wants values, and there are few."""
-    return flat.copy() if bus.values and flat.size <= VALUES else None
+    """For an event: if a listener wants values, and there are few, and they are numbers."""
+    return flat.copy() if bus.values and flat.size <= VALUES and flat.dtype.kind in NUMERIC else None
+
+
+def _whole(value: object, what: str) -> int:
+    """A whole number that an argument must be."""
+    if type(value) is int:
+        return value
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # whether it can is the question
+    except TypeError:
+        raise ArgumentError(f"the {what} is a whole number", given=f"{what}={value!r}", hint="an int") from None
 
 
 def _message(tag: int, array: Array) -> Call:
+    tag = _whole(tag, "tag")
+    if not -TAGS <= tag < TAGS:
+        raise ArgumentError("there is no such tag", given=f"tag={tag}", hint="tags are -2**63 to 2**63 - 1")
     return Call(tag, f"message with tag {tag}, {_kind(array)}", place_of_caller())
 
 
-def _kind(array: Array) -> str:
+def _kind(array: Any) -> str:
     """In words: "float32[3, 4]"."""
-    if not isinstance(array, np.ndarray):
-        raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint="np.asarray makes one")
+    if type(array) is not np.ndarray and (
+        not isinstance(array, np.ndarray) or isinstance(array, np.matrix | np.ma.MaskedArray)
+    ):  # these two do not reshape as arrays do, and a mask would be lost
+        hint = "np.asarray makes one" + (", without the mask" if isinstance(array, np.ma.MaskedArray) else "")
+        raise ArgumentError("ranks exchange NumPy arrays", given=type(array).__name__, hint=hint)
     return _kind_of(array.dtype, array.shape)
 
 
@@ -218,7 +289,7 @@ def _kind_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 def _flat(array: Array, *, writes: bool = True, adds: bool = False) -> Array:
     """`array` as 1-D contiguous memory, its own or a copy."""
-    if array.dtype.hasobject or (adds and array.dtype.kind not in "iufcb"):
+    if array.dtype.hasobject or (adds and array.dtype.kind not in NUMERIC):
         hint = "convert it with astype to float32 or float64"
         raise DTypeError("ranks exchange numbers", given=f"dtype {array.dtype}", hint=hint)
     if writes and not array.flags.writeable:
@@ -262,13 +333,16 @@ def run_ranks(
 
     def run(rank: int) -> None:
         ORIGIN.set(Origin(rank, ORIGIN.get().run))
-        links = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout)
+        links, started = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout), time.perf_counter()
         try:
             results[rank] = program(Comm(rank, world_size, links, mailboxes[rank] if mailboxes else None), *args)
             links.leave()
         except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
             failures.append((rank, error))
+            state = "stopped" if alarm.kind else "failed"  # what a rank raises after another did is a consequence
             alarm.ring("raised", f"rank {rank} raised {type(error).__name__}", rank=rank)
+            if bus.listeners:
+                _tell_failure(error, state, time.perf_counter() - started)
         finally:
             links.close()
 
@@ -292,9 +366,15 @@ def run_ranks(
         rank, error = failures[0]
         if isinstance(error, LabError):
             raise error
-        raise RankError(f"rank {rank} raised {type(error).__name__}", given=error, rank=rank,
-                        hint="its traceback stands above") from error
+        raise RankError(
+            f"rank {rank} raised {type(error).__name__}", given=error, rank=rank, hint="its traceback stands above"
+        ) from error
     return cast("list[R]", results)
+
+
+def _tell_failure(error: BaseException, state: str, seconds: float) -> None:
+    summary = "".join(traceback.format_exception_only(error)).strip()
+    bus.emit(RankFinished(0, state, seconds * 1e3, summary))
 
 
 def run_local(

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 import pickle
+import zlib
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lab.autograd import Tensor
-from lab.errors import ArgumentError, RunError
+from lab.errors import ArgumentError, LabError, MeshError, RankError, RunError
 from lab.events import Event
+from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
 from lab.parallel.training.steering import At, Held, Order
@@ -29,6 +33,10 @@ LISTENS = 0.5
 """Seconds after which it looks whether the launch has ended, if it hears nothing."""
 ENDS = 10.0
 """Seconds that a launch has to end when its job is closed; after that only the scheduler can help."""
+PART_BYTES = 1 << 19
+"""What one order carries of a state: all of it goes through the scheduler, which takes 1 MiB at once."""
+LARGEST = 1 << 26
+"""Bytes of a state that are still sent through the scheduler."""
 
 Program = Callable[..., Any]
 """`program(comm, payload, run, *args)`, on every rank: `unpacked(payload)` is a copy of the training, `run` the name of
@@ -80,6 +88,7 @@ class ClusterJob:
         self._over = self._ahead = self._going = self._has_news = False
         self._serial, self._held = 0, -1  # the last order, and the last that ranks carried out and then stood still
         self._trouble: RunError | None = None
+        self._theirs = self._checksum()  # of the parameters and the state of the optimiser that the ranks have
 
     # --- what does not touch the ranks
 
@@ -125,6 +134,10 @@ class ClusterJob:
         """A step that was granted, or some that ranks ran ahead; none if it takes long: the run may be stopped."""
         before, self._has_news = self.step, True
         if not self._ahead:
+            self._listen(lambda: self._held >= 0)
+        if not self._over and not self._going and self._held >= 0 and (refused := self._send_what_was_edited()):
+            return refused
+        if not self._ahead:
             self._ask("go", 1)
         elif self._held < 0:  # the ranks have not begun, and may have to wait for workers
             self._listen(lambda: self._held >= 0, LISTENS)
@@ -152,12 +165,24 @@ class ClusterJob:
         if not self._over and self._queues:
             self._over = True  # no rank has begun: nothing is to be taken over, and close() does the rest
         elif not self._over:
-            self._order("stop")
-            self._listen(lambda: False, self._patience)
-            if not self._over:  # a rank does not come to the end of its step
-                self._launched.stop()
-                self._end()
+            edited = None if self._going else self._edited()
+            try:
+                self._let_ranks_stop()
+            except (MeshError, RunError):
+                if self._launched.workers:
+                    raise  # else it waited for workers, or found that there are none: nothing has begun
+            if edited is not None:
+                self.training.optimizer.restore(edited)
         return self.training.result(run, state, elapsed_ms)
+
+    def _let_ranks_stop(self) -> None:
+        self._order("stop")
+        self._listen(lambda: self._queues, self._patience)
+        if not self._over and self._queues:  # it was not known before that all workers are busy
+            self._over = True
+        elif not self._over:  # a rank does not come to the end of its step
+            self._launched.stop()
+            self._end()
 
     def close(self) -> None:
         self._over = True
@@ -179,10 +204,42 @@ class ClusterJob:
         """Whether no rank has begun, for all workers are busy."""
         return self._launched.state == "waiting" and bool(self._launched.waits_for)
 
-    def _order(self, kind: str, value: float = 0.0, name: str = "") -> None:
+    def _send_what_was_edited(self) -> RunError | None:
+        """Give the ranks, which are held, what somebody wrote into the model here; the reason if it is too much."""
+        if (edited := self._edited()) is None:
+            return None
+        state = pickle.dumps(edited)
+        if len(state) > LARGEST:
+            return RunError("parameters were changed while the run on workers was paused",
+                            given=f"{len(state) / 2**20:.3g} MiB of parameters and state of the optimiser, "
+                            f"of at most {LARGEST >> 20} that are sent to ranks under way",
+                            hint="run.rewind() goes back; run.stop() keeps them, to be fitted anew")  # fmt: skip
+        for at in range(0, len(state), PART_BYTES):
+            part = state[at : at + PART_BYTES]
+            self._order("part", len(part), part=part)
+        self._order("load")
+        self._theirs = self._checksum()
+        return None
+
+    def _edited(self) -> Snapshot | None:
+        """What the optimiser here holds, if it is not what the ranks have."""
+        return self.training.optimizer.snapshot() if self._checksum() != self._theirs else None
+
+    def _checksum(self) -> int:
+        """Of what the optimiser here holds; with it, parameters that another one has moved are taken back."""
+        for group in self.training.optimizer.groups:
+            group.adopt()
+        state = self.training.optimizer.snapshot()
+        found = state.n_steps
+        for values, slots in zip(state.values, state.slots, strict=True):
+            for vector in (values, *slots.values()):
+                found = zlib.crc32(vector.view(np.uint8), found)  # type: ignore[arg-type]  # an array is a buffer
+        return found
+
+    def _order(self, kind: str, value: float = 0.0, name: str = "", part: bytes = b"") -> None:
         self._serial += 1
         try:
-            self._launched.say(Order(self._serial, kind, value, name))
+            self._launched.say(Order(self._serial, kind, value, name, part))
         except RunError:
             if not self._launched.wait(0):  # that it has ended is met where one listens
                 raise
@@ -206,20 +263,31 @@ class ClusterJob:
     def _take(self, word: At | Held) -> None:
         self.step = max(self.step, word.step) if isinstance(word, At) else word.step
         if isinstance(word, Held):
+            is_first = self._held < 0
             self._held, self._trouble = word.serial, word.trouble
             self._going = self._going and word.serial < self._serial
             if word.standing is not None:
-                self._stand(word.standing)
+                self._stand(word.standing, keeps_edits=is_first)
 
     def _end(self) -> None:
         """Take over what the ranks left, or raise what ended them."""
         self._over, self._going = True, False
-        standing = self._launched.result()[0]
+        try:
+            standing = self._launched.result()[0]
+        except RankError as error:
+            if isinstance(why := error.__cause__, LabError):  # it speaks of the training, as it would without ranks
+                why.add_note(error.traceback)
+                raise why from None
+            raise
         self._stand(standing)
 
-    def _stand(self, standing: Any) -> None:
+    def _stand(self, standing: Any, keeps_edits: bool = False) -> None:
+        edited = self._edited() if keeps_edits else None
         self.training.stand(standing)
         self.step = self.training.step
+        self._theirs = self._checksum()
+        if edited is not None:  # while the run waited for workers
+            self.training.optimizer.restore(edited)
 
 
 # --- what travels ----------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.plans import Plan, plan_of
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.cluster_job import ClusterJob, unpacked
+from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.shards import Shard, shard_of
 from lab.parallel.training.steering import Steering
@@ -65,9 +66,11 @@ class DataParallel:
 
     Every rank draws the same batches and takes the examples between the bounds of `np.array_split`; a rank may have
     none. Rank 0 evaluates, while the others wait. The loss must be a mean over examples, and the answer to an example
-    must not depend on the others of its batch.
+    must not depend on the others of its batch. Both are tried out at the call on a few batches, from the first to the
+    last of an epoch; what is otherwise on batches in between only is not noticed, and gives other numbers.
 
-    The model here has the ranks' parameters whenever the run is paused, and at its end; when a rank is lost it is as it
+    The model here has the ranks' parameters whenever the run is paused, and at its end; what is written into them then
+    goes to the ranks. When a rank is lost it is as it
     was when the run was last paused, or began.
 
     Args:
@@ -94,11 +97,12 @@ class DataParallel:
         """A job whose steps the ranks do.
 
         Raises:
-            ArgumentError: the training cannot be sent to workers, or no such detail.
+            ArgumentError: the training cannot be sent to workers, no such detail, or another option that is none.
             PlanError: there is no such algorithm.
             UnsupportedError: replicas would not do what one process does: a random layer, one that remembers calls or
                 normalises over the batch, a loss that is no mean.
         """
+        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait)
         plan_of("all_reduce", self.algorithm)
         if self.told not in TOLD:
             hint = f"one of {', '.join(map(repr, TOLD))}"

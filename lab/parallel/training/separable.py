@@ -1,4 +1,4 @@
-"""Whether a training may be split over examples: tried out on a copy, with the first batch, before anything starts.
+"""Whether a training may be split over examples: tried out on a copy, with a few batches, before anything starts.
 
 A replica sees its shard alone. So the answer to an example must not depend on the others of its batch, the loss must be
 a mean over examples, and nothing may be drawn or counted from call to call. Other than by trying, nobody can know: a
@@ -23,6 +23,9 @@ from lab.training.trainer import Training
 CLOSE = 1e-3
 """How far a loss may be from the mean of its parts, relatively: rounding is far below, a mistake far above."""
 
+N_TRIED = 5
+"""Batches that are tried, from the first to the last of an epoch: a loss may be a mean on some of them only."""
+
 
 def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: str = "shards") -> None:
     """Refuse what ranks would do otherwise than one process, since each sees a part of the batch alone.
@@ -35,7 +38,14 @@ def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: 
     Raises:
         UnsupportedError: the model draws random numbers or remembers calls, mixes examples, or the loss is no mean.
     """
-    batch = next(training.loader.epoch(0))
+    n_batches = len(training.loader)
+    for number in sorted({round(i * (n_batches - 1) / (N_TRIED - 1)) for i in range(N_TRIED)}):
+        _try(training, number, n_parts, parts)
+
+
+def _try(training: Training, number: int, n_parts: int | None, parts: str) -> None:
+    """Try it out with that batch of the first epoch."""
+    batch = next(training.loader.epoch(0, number))
     with no_grad():
         whole, loss = _answer(training, batch)
         before = dict(_memory(training.model))
@@ -53,9 +63,10 @@ def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: 
                                "over the batch, and random ones, train in one process: leave out `on=`")  # fmt: skip
     mean = sum(shard.share * part for shard, _, part in found)
     if np.isfinite(loss) and not _close(np.array(loss), np.array(mean)):
+        where = f" (batch {number + 1} of {len(training.loader)})" if number else ""
         raise UnsupportedError("the loss must be a mean over examples to be split over ranks", given=f"{loss:.4g} for "
-                               f"the whole batch, {mean:.4g} as the mean of its {len(found)} {parts}",
-                               hint="write `.mean()` where the loss has `.sum()`")  # fmt: skip
+                               f"the whole batch, {mean:.4g} as the mean of its {len(found)} {parts}{where}",
+                               hint="write `.mean()` for `.sum()`; weigh all examples alike")  # fmt: skip
 
 
 def _answer(training: Training, batch: Batch) -> tuple[Any, float]:

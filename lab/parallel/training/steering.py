@@ -8,6 +8,7 @@ ends; so every rank has done the same steps whenever one is held, changed, sent 
 from __future__ import annotations
 
 import math
+import pickle
 from collections import deque
 from collections.abc import Sequence
 from time import monotonic
@@ -21,7 +22,7 @@ from lab.parallel.ranks.runtime import Comm
 
 Numbers = npt.NDArray[np.float64]
 
-KINDS = ("", "go", "hold", "set", "rewind", "stop")
+KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load")
 N_WORDS = 4
 BEAT = 0.5
 """Seconds between two words of ranks that are held."""
@@ -35,13 +36,15 @@ class Order(NamedTuple):
     Attributes:
         serial: grows from order to order; words home name the last that was carried out.
         kind: "go" for `value` steps (inf: until told otherwise), "hold", "set" hyperparameter `name` to `value`,
-            "rewind", "stop".
+            "rewind", "stop", "part" of `value` bytes of a pickled state, "load" what the parts make together.
+        part: the bytes of a "part"; rank 0 hands them on.
     """
 
     serial: int
     kind: str
     value: float = 0.0
     name: str = ""
+    part: bytes = b""
 
 
 class At(NamedTuple):
@@ -82,6 +85,9 @@ class Steered(Protocol):
     def rewind(self) -> None:
         """Go back to the last state known to be sound."""
 
+    def load(self, state: Any) -> None:
+        """Take over what the launcher sent, the same on all ranks."""
+
     def standing(self) -> Any:
         """What goes home when the ranks are held and at the end; only that of rank 0 does. Arrays are copies."""
 
@@ -112,6 +118,7 @@ class Steering:
         self._order = Order(0, "")  # what the last agreement brought, until it is carried out
         self._serial, self._n_granted, self._stopping = 0, 0.0, False
         self._has_agreed, self._told = False, 0.0
+        self._part, self._parts = b"", bytearray()  # the last one, which only rank 0 got, and all that all have
         self._beat = min(BEAT, comm.links.timeout / 4)
 
     def agree(self, numbers: Numbers) -> Numbers:
@@ -126,6 +133,7 @@ class Steering:
         words[N_WORDS:] = numbers
         if self._orders:
             order = self._orders.popleft()
+            self._part = order.part
             words[:N_WORDS] = (order.serial, KINDS.index(order.kind), order.value, self._number(order.name))
         self.comm.agree(words)
         serial, kind, value, name = words[:N_WORDS].tolist()
@@ -168,10 +176,24 @@ class Steering:
         elif order.kind == "rewind":
             job.rewind()
             self._n_granted = 0.0
+        elif order.kind == "part":
+            self._parts += self._handed_on(int(order.value))
+        elif order.kind == "load":
+            job.load(pickle.loads(self._parts))  # noqa: S301 -- the launcher's own
+            self._parts.clear()
         elif order.kind == "stop":
             self._stopping = True
         self._serial = order.serial or self._serial
-        return "" if order.kind in {"go", "stop"} else order.kind
+        return order.kind if order.kind in {"hold", "set", "rewind"} else ""
+
+    def _handed_on(self, n_bytes: int) -> bytes:
+        """What rank 0 got, on all ranks."""
+        part = np.frombuffer(self._part, np.uint8) if self.comm.rank == 0 else np.empty(n_bytes, np.uint8)
+        if self.comm.rank:
+            self.comm.recv(part, 0)
+        for peer in range(1, self.comm.world_size) if self.comm.rank == 0 else ():
+            self.comm.send(part, peer)
+        return part.tobytes()
 
     def _progress(self, job: Steered) -> None:
         if self.comm.rank == 0 and self._n_granted == math.inf and monotonic() - self._told > TELLS:

@@ -5,6 +5,8 @@ The same program has the same calls on all ranks; what differs is a mistake, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lab.errors import MeshError
 from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, Call, Header, mark_of
 
@@ -32,7 +34,33 @@ def require_agreement(rank: int, kind: int, call: Call, peer: int, header: Heade
         ended, still, words = (peer, rank, str(call)) if gone else (rank, peer, header.words)
         raise MeshError(f"rank {ended} has ended its program, and rank {still} waits for it",
                         given=f"rank {still}: {words}", hint="every rank must make the same calls")  # fmt: skip
-    raise MeshError(
+    raise _different(rank, call, peer, header)
+
+
+def require_same_past(rank: int, past: Iterable[Call], peer: int, header: Header) -> None:
+    """Compare a piece that nobody waits for with the collective of that number, if `rank` has finished it.
+
+    So do ranks differ that all send and do not wait for each other: broadcasts from other roots.
+
+    Raises:
+        MeshError: the finished call was another one than that of `peer`.
+
+    Example:
+        >>> mine, theirs = Call(0, "broadcast flat root 0", "a.py:1"), Call(0, "broadcast flat root 1", "a.py:1")
+        >>> header = Header(COLLECTIVE, 1, 0, 0, 8, mark_of(theirs), str(theirs))
+        >>> require_same_past(0, [mine], 1, header)
+        Traceback (most recent call last):
+        lab.errors.MeshError: ranks 0 and 1 make different calls
+        given: rank 0: broadcast flat root 0 at a.py:1; rank 1: broadcast flat root 1 at a.py:1
+        hint:  every rank must make the same calls in the same order, with equal shapes and dtypes
+    """
+    for call in past:
+        if call.number == header.number and mark_of(call) != header.mark:
+            raise _different(rank, call, peer, header)
+
+
+def _different(rank: int, call: Call, peer: int, header: Header) -> MeshError:
+    return MeshError(
         f"ranks {min(rank, peer)} and {max(rank, peer)} make different calls",
         given=f"rank {rank}: {call}; rank {peer}: {header.words}"
         + (f" (calls number {call.number} and {header.number})" if header.number != call.number else ""),

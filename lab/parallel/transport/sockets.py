@@ -18,11 +18,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from lab.errors import LostRankError
+from lab.errors import LabError, LostRankError
 from lab.events.event import Array
-from lab.parallel.transport.agreement import require_agreement
+from lab.parallel.transport.agreement import require_agreement, require_same_past
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
+from lab.parallel.transport.turnstile import Turnstile
 from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, Call, pack
 
 KEPT = 1 << 28
@@ -31,6 +32,11 @@ PATIENCE = 0.5
 """Seconds to wait for the scheduler's word when a peer has hung up: it knows the first cause, we see only the last."""
 GAP = 2.0
 """A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
+
+PAST = 256
+"""Collectives that a rank remembers: who only sends may be ahead of its peers by many."""
+ENDING = "the end of the program"
+"""The last call of a rank, in words."""
 
 SPINS = 40
 """Looks at a socket before a rank goes to sleep, about 60 us: to be woken takes longer, and costs the sender too. Only
@@ -78,6 +84,8 @@ class Links:
 
     Attributes:
         n_sent: bytes of arrays given to be sent, to compare with a formula.
+        gate: who calls goes through it; only `leave` does so itself.
+        past: the last collectives, to compare with a piece of them that comes when this rank has no more use for it.
     """
 
     def __init__(
@@ -92,6 +100,8 @@ class Links:
     ) -> None:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
         self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
+        self.gate = Turnstile(rank)
+        self.past: deque[Call] = deque(maxlen=PAST)
         self._peer_of = {sock.fileno(): peer for peer, sock in sockets.items()}
         self._inbox = {peer: Inbox(peer, generation) for peer in sockets}
         self._outbox: dict[int, deque[memoryview]] = {peer: deque() for peer in sockets}
@@ -140,8 +150,8 @@ class Links:
         box = self._outbox[peer]
         if sum(map(len, box)) > KEPT:
             self._turn(POINT, call, {}, {peer}, None)
-        else:
-            self._outbox[peer] = deque(memoryview(bytes(part)) for part in box)
+        else:  # only what this send left there: what was there before is a copy already
+            box[-1] = memoryview(bytes(box[-1]))
 
     def receive(self, call: Call, peer: int, target: Array) -> None:
         """Take the message of `peer` with the tag `call.number` into `target`, whatever came before it."""
@@ -154,11 +164,21 @@ class Links:
         self._turn(POINT, call, {peer: deque((Expected(peer, octets_of(target)),))}, set(), None)
 
     def leave(self) -> None:
-        """Say goodbye to all and wait until all have: nobody hangs up on a peer that still wants something."""
+        """Say goodbye to all and wait until all have: nobody hangs up on a peer that still wants something.
+
+        Raises:
+            MeshError: an earlier call failed, or another thread is still in one.
+        """
+        call, nothing = Call(0, ENDING, ""), memoryview(b"")
+        if not self.gate.enter(False):
+            raise self.refusal(call, "a call of another thread")
         self._alarm.check()
-        call, nothing = Call(0, "the end of the program", ""), memoryview(b"")
         flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
         self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
+
+    def refusal(self, call: Call, inside: str) -> LabError:
+        """Why `gate` does not let `call` in: the group has ended, a call failed, or this rank is still in one."""
+        return self._alarm.error() if self._alarm.kind else self.gate.refusal(inside or ENDING, str(call))
 
     def close(self) -> None:
         """Hang up."""
@@ -316,6 +336,8 @@ class Links:
         elif header.kind == POINT and not (kind == POINT and header.tag == call.number):
             inbox.stash()  # its recv comes later, or never when the program ends
         else:
+            if header.kind == COLLECTIVE:
+                require_same_past(self.rank, self.past, inbox.peer, header)
             require_agreement(self.rank, kind, call, inbox.peer, header, len(item.octets))
             inbox.into(item.octets, item.target)
 

@@ -96,6 +96,8 @@ def unpack(data: bytes | bytearray | memoryview, generation: int, *, peer: int) 
 
 _ROOM = {__file__}
 """Files of this room whose frames were met: a look at their names is enough the next time."""
+_NOT_THE_CALLER = ("lab.parallel.", "contextlib.", "dask.", "distributed.", "concurrent.", "threading.", "contextvars.")
+"""Modules below and above a program: what calls a program is not what made the call."""
 
 
 def place_of_caller() -> str:
@@ -104,7 +106,7 @@ def place_of_caller() -> str:
     while frame is not None:
         file = frame.f_code.co_filename
         if file not in _ROOM:
-            if not frame.f_globals.get("__name__", "").startswith(("lab.parallel", "contextlib")):
+            if not f"{frame.f_globals.get('__name__', '')}.".startswith(_NOT_THE_CALLER):
                 return _place(file, frame.f_lineno)
             _ROOM.add(file)
         frame = frame.f_back

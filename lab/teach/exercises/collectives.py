@@ -6,6 +6,8 @@ so a ring, a tree and a halving-doubling are equally right.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -50,8 +52,20 @@ def _steps(plan: Plan, rank: int, world_size: int) -> list[Step]:
     except LabError:
         raise
     except Exception as why:
+        lacks = re.match(r"(Send|Recv)\.__new__\(\) missing .*?: (.*)", str(why))
+        if lacks:
+            raise _lacking(lacks[1], lacks[2].replace("'", ""), rank).with_traceback(why.__traceback__) from None
         why.add_note(f"on rank {rank}")
         raise
+
+
+def _lacking(hop: str, names: str, rank: int) -> PlanError:
+    if names == "reduce":
+        return PlanError("a Recv does not say whether it adds: reduce=True or reduce=False?", given=f"on rank {rank}",
+                         hint="reduce=True adds what comes in, reduce=False stores it", rank=rank)  # fmt: skip
+    written = "Send(peer, start, stop)" if hop == "Send" else "Recv(peer, start, stop, reduce)"
+    return PlanError(f"a {hop} does not say all: {names} is missing", given=f"on rank {rank}", hint=f"yield {written}",
+                     rank=rank)  # fmt: skip
 
 
 def _few(steps: Iterable[Any], rank: int) -> Iterator[Any]:
@@ -99,10 +113,19 @@ def _proved(case: Case, value: Plain, reference: str | None) -> PlanReport | Wro
     steps = signs.read(value)
     if steps is None:
         return Wrong(f"On {n} ranks: this is no plan.", str(value)[:200], "steps made of Send and Recv")
+    if not _paired(steps):
+        reference = None  # what nobody takes or nobody sends is wrong in any plan: no need to ask which was meant
     try:
         return check_plan("all_reduce", lambda rank, n, k: steps[rank], n, reference=reference)
     except PlanError as why:
         return Wrong(f"On {n} ranks: {why.problem}.", why.given, "", why.hint)
+
+
+def _paired(steps: list[list[Step]]) -> bool:
+    """Between any two ranks there are as many sends as receives."""
+    flat = [(rank, hop) for rank, own in enumerate(steps) for step in own for hop in step]
+    sent = Counter((rank, hop.peer) for rank, hop in flat if isinstance(hop, Send))
+    return sent == Counter((hop.peer, rank) for rank, hop in flat if isinstance(hop, Recv))
 
 
 def what_it_costs(seen: Seen) -> str:

@@ -99,7 +99,7 @@ def training_loop(loss, optimizer, n_steps):
         optimizer.step()
 ''',
     arguments=("start", "learning_rate", "n_steps"),
-    results=("weights at the end",),
+    results=("vector of weights at the end",),
     answer=_steps("zbs"),
     call=train_on_a_bowl,
     checks=(

@@ -6,6 +6,7 @@ A schedule is judged as a plan is: its actions are listed in the learner's proce
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from lab.errors import LabError, ScheduleError
@@ -35,13 +36,14 @@ def bubble(n_ranks, n_micro):
         Mutant("it is ranks over pieces", lambda p, m: p / m, "what does one rank alone wait for?"),
         Mutant("the waiting is compared with the work, not with the whole time", lambda p, m: (p - 1) / m,
                "a share of the whole: all the time is m pieces of work and p - 1 of waiting"),
-        Mutant("one wait too many: the ranks are p, the gaps between them p - 1", lambda p, m: p / (m + p),
+        Mutant("there is one wait too many: the ranks are p, the gaps between them p - 1", lambda p, m: p / (m + p),
                "how long does the last rank wait for its first piece?"),
         Mutant("the whole time is a piece too long", lambda p, m: (p - 1) / (m + p),
                "count the columns of the picture for one direction: when is the last rank done?"),
-        Mutant("this is the share of work, not of waiting", lambda p, m: m / (m + p - 1),
+        Mutant("the share of work is given, not that of waiting", lambda p, m: m / (m + p - 1),
                "the two shares make 1 together"),
-        Mutant("this is a percentage", lambda p, m: 100 * (p - 1) / (m + p - 1), "a share lies between 0 and 1"),
+        Mutant("the share is given as a percentage", lambda p, m: 100 * (p - 1) / (m + p - 1),
+               "a share lies between 0 and 1"),
         Mutant("ranks and pieces have changed places", lambda p, m: (m - 1) / (m + p - 1),
                "with more pieces the share gets smaller"),
         Mutant("the pieces are left out: this is the naive pipeline", lambda p, m: (p - 1) / p,
@@ -57,6 +59,10 @@ PIPELINES = ((4, 8), (2, 4), (3, 6), (4, 2), (1, 3))
 """(n_ranks, n_micro); the picture's first, then one with fewer pieces than ranks, and one rank alone."""
 
 
+LIMIT = 1_000
+"""Actions of one rank that are looked at; there are 16 in the picture."""
+
+
 def list_actions(order: Schedule, n_ranks: int, n_micro: int) -> Plain:
     """Every rank's actions as plain tuples (kind, stage, micro).
 
@@ -69,7 +75,8 @@ def list_actions(order: Schedule, n_ranks: int, n_micro: int) -> Plain:
     def told(rank: int, n_ranks: int, n_micro: int, *, chunks_per_rank: int = 1) -> Iterable[Action]:
         nonlocal at
         at = rank
-        return order(rank, n_ranks, n_micro)
+        made: Any = order(rank, n_ranks, n_micro)
+        return _few(made, rank) if isinstance(made, Iterable) else made
 
     try:
         table = table_of(told, n_ranks, n_micro)
@@ -79,6 +86,15 @@ def list_actions(order: Schedule, n_ranks: int, n_micro: int) -> Plain:
         why.add_note(f"on rank {at}")
         raise
     return tuple(tuple(tuple(action) for action in actions) for actions in table)
+
+
+def _few(made: Iterable[Any], rank: int) -> list[Any]:
+    actions = list(islice(made, LIMIT + 1))
+    if len(actions) > LIMIT:
+        given = f"rank {rank} has more than {LIMIT:,} actions"
+        raise ScheduleError("the schedule does not come to an end", given=given,
+                            hint="look for a loop whose condition never becomes false")  # fmt: skip
+    return actions
 
 
 def runs(case: Case, value: Plain) -> Wrong | None:
@@ -205,7 +221,7 @@ def my_schedule(rank, n_ranks, n_micro):
         Mutant("all forwards come first (GPipe): it runs, but every activation is alive", _simply("F B"),
                "the last rank can do a backward right after its first forward. When can the others?",
                signs.forwards_first),
-        Mutant("one micro-batch at a time: it runs, but all ranks but one wait", _simply("FB"),
+        Mutant("they do one micro-batch at a time: it runs, but all ranks but one wait", _simply("FB"),
                "rank 0 could do the next forward while it waits for its first backward", signs.one_at_a_time),
         Mutant("the warm-up grows with the rank, it has to shrink", _wrong(warmup=lambda rank, n: rank),
                "the first rank is farthest from the end: who has to send most forwards ahead?",

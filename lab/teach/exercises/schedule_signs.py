@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from lab.errors import ScheduleError
 from lab.parallel.paper.check_schedule import check_schedule
-from lab.parallel.paper.schedules import Action, Table
+from lab.parallel.paper.schedules import KINDS, Action, Table
 from lab.teach.exercise import Seen
 from lab.teach.plain import Plain
 
@@ -33,9 +33,14 @@ def sign(shows: Shows) -> Sign:
     @wraps(shows)
     def everywhere(seen: Seen) -> bool:
         pipelines = [(case[1], None if a.failure else read(a.value)) for case, a in seen if case[0] > 1]
-        return all(table is not None and shows(table, n_micro) for n_micro, table in pipelines)
+        return all(table is not None and known(table) and shows(table, n_micro) for n_micro, table in pipelines)
 
     return everywhere
+
+
+def known(table: Table) -> bool:
+    """Every action is a forward or a backward; what others would come to nobody can say."""
+    return all(action.kind in KINDS for actions in table for action in actions)
 
 
 def runs(table: Table, n_micro: int) -> bool:

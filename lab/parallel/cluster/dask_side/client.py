@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from importlib.machinery import ModuleSpec
 from time import monotonic, perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
 
 from distributed import Client
 from distributed.client import ClosedClientError
@@ -22,9 +22,14 @@ from lab.parallel.news.clocks import ENOUGH, ROUNDS, Reading, RoundTrip, read
 from lab.parallel.news.feed import Arrivals
 from lab.parallel.news.relay import Parcel
 
+T = TypeVar("T")
+
+LOOKS = 0.5
+"""Seconds between two looks whether a scheduler that has not answered yet has gone."""
+
 
 class ClientSide:
-    """What `launch` asks of a cluster, through any Client."""
+    """What `launch` asks of a cluster, through any Client: each question raises OSError when that has no scheduler."""
 
     def __init__(self, client: Client) -> None:
         self.client: Any = client
@@ -47,16 +52,14 @@ class ClientSide:
                 raise
             raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
-    def ask(self, run: str, world_size: int | None) -> dict[str, Any]:
+    def ask(self, run: str, world_size: int | None, n_started: int, name: str) -> dict[str, Any]:
         """Workers for a run, or its place in the queue."""
-        ask = self.client.scheduler.lab_ask
-        return dict(self.client.sync(ask, run=run, client=self.client.id, world_size=world_size))
+        mine = {"run": run, "client": self.client.id, "name": name}
+        return dict(self._ask("lab_ask", **mine, world_size=world_size, n_started=n_started))
 
     def watch(self, run: str, wake: Callable[[], object]) -> Any:
         """A future of why the run ended before its program did; `wake` is called when it is known."""
-        watching = asyncio.run_coroutine_threadsafe(
-            self.client.scheduler.lab_watch(run=run), self.client.loop.asyncio_loop
-        )
+        watching = self._begin(lambda: self.client.scheduler.lab_watch(run=run))
         watching.add_done_callback(lambda _: wake())
         return watching
 
@@ -64,12 +67,10 @@ class ClientSide:
         """A future of what ranks have posted; it waits for it, at most so long."""
 
         async def fetch() -> Arrivals:
-            if (scheduler := self.client.scheduler) is None:
-                raise OSError("the client is closed")
-            arrived = await scheduler.lab_fetch(run=run, seconds=seconds)
+            arrived = await self.client.scheduler.lab_fetch(run=run, seconds=seconds)
             return [(rank, Parcel(*fields)) for rank, *fields in arrived]
 
-        return asyncio.run_coroutine_threadsafe(fetch(), self.client.loop.asyncio_loop)
+        return self._begin(fetch)
 
     def hear(self, run: str, seconds: float = 5.0) -> Future[list[tuple[int, bytes]]]:
         """A future of what ranks have told; it waits for it, at most so long."""
@@ -77,11 +78,11 @@ class ClientSide:
         async def hear() -> list[tuple[int, bytes]]:
             return [(rank, word) for rank, word in await self.client.scheduler.lab_hear(run=run, seconds=seconds)]
 
-        return asyncio.run_coroutine_threadsafe(hear(), self.client.loop.asyncio_loop)
+        return self._begin(hear)
 
     def look(self) -> list[dict[str, Any]]:
         """How all workers are: the fields of their WorkerSeen."""
-        return list(self.client.sync(self.client.scheduler.lab_look))
+        return list(self._ask("lab_look"))
 
     def round_trips(self, workers: Sequence[str]) -> list[list[RoundTrip]]:
         """Some questions after the time to each worker; none for one that does not answer."""
@@ -100,11 +101,11 @@ class ClientSide:
         async def ask_all() -> list[list[RoundTrip]]:
             return list(await asyncio.gather(*map(ask, workers)))
 
-        return list(self.client.sync(ask_all))
+        return self._answer(ask_all)
 
     def end(self, run: str, kind: str, why: str) -> None:
         """End a run on all ranks."""
-        self.client.sync(self.client.scheduler.lab_end, run=run, kind=kind, why=why)
+        self._ask("lab_end", run=run, kind=kind, why=why)
 
     def say(self, run: str, rank: int, message: bytes) -> None:
         """Send a pickled message to a rank: one way, in order, without waiting.
@@ -119,7 +120,7 @@ class ClientSide:
 
     def release(self, run: str, futures: list[Any]) -> None:
         """Give the workers back, and forget the tasks."""
-        self.client.sync(self.client.scheduler.lab_release, run=run)
+        self._ask("lab_release", run=run)
         self.client.cancel(futures)
 
     def submit(self, ticket: Ticket, worker: str, wake: Callable[[], object]) -> Any:
@@ -130,3 +131,34 @@ class ClientSide:
         )  # fmt: skip
         future.add_done_callback(lambda _: wake())
         return future
+
+    # --- how it is asked
+
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
+        """Work for the client's loop, and the future of what comes of it."""
+
+        async def begin() -> T:
+            if self.client.scheduler is None:
+                raise OSError("the client is closed")
+            return await work()
+
+        self._look_for_scheduler()
+        return asyncio.run_coroutine_threadsafe(begin(), self.client.loop.asyncio_loop)
+
+    def _answer(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What comes of such work. Not `client.sync`: that tries for 30 s to reach a scheduler that has gone."""
+        answer = self._begin(work)
+        while True:
+            try:
+                return answer.result(LOOKS)
+            except TimeoutError:
+                if answer.done():
+                    raise
+                self._look_for_scheduler()
+
+    def _ask(self, handler: str, **message: Any) -> Any:
+        return self._answer(lambda: getattr(self.client.scheduler, handler)(**message))
+
+    def _look_for_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise OSError(f"the client is {self.client.status}")

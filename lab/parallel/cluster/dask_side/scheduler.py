@@ -156,8 +156,10 @@ class SchedulerSide(SchedulerPlugin):
 
     # --- asked by clients
 
-    async def lab_ask(self, run: str, client: str, world_size: int | None) -> dict[str, Any]:
-        answer = self.leases.ask(run, world_size)
+    async def lab_ask(
+        self, run: str, client: str, name: str, world_size: int | None, n_started: int
+    ) -> dict[str, Any]:  # fmt: skip
+        answer = self.leases.ask(run, world_size, n_started, name)
         if answer.state == "granted":
             self.n_generations += 1
             self.runs[run] = _Run(client, self.n_generations, answer.workers)
