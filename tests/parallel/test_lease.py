@@ -107,8 +107,8 @@ def test_no_worker_ever_works_for_two(steps):
             granted = {run: [w for w in workers if w != f"w{name}"] for run, workers in granted.items()}
         elif what == "end":
             for worker in granted.pop(name, []):
-                leases.free(name, worker)
-        elif name not in granted and (answer := leases.ask(name, number)).state == "granted":
+                leases.free(str(name), worker)
+        elif name not in granted and (answer := leases.ask(str(name), number)).state == "granted":
             assert len(answer.workers) == number
             granted[name] = list(answer.workers)
         held = [worker for workers in granted.values() for worker in workers]
