@@ -153,7 +153,7 @@ def test_when_the_scheduler_dies_the_launch_ends_with_an_error():
             scheduler.process.kill()
             with pytest.raises(LabError, match="the scheduler has gone"):
                 running.result()
-            assert cluster.client.status == "connecting"  # we have not waited for as long as the client hopes
-            with pytest.raises(LabError, match="the scheduler has gone\ngiven: a Client that is connecting"):
+            assert cluster.client.status != "closed"  # we have not waited for as long as the client hopes
+            with pytest.raises(LabError, match="the scheduler has gone"):
                 cluster.launch(programs.where)
             assert all(map(gone, pids))

@@ -446,9 +446,10 @@ def test_workers_are_seen_leased_then_idle_and_about_once_a_second_while_a_launc
     assert len(by_worker) == 4
     for worker, seen in by_worker.items():
         leased = worker in running.workers
-        assert [(e.state, e.holds) for e in seen[:-1]] == [
-            ("leased", running.run) if leased else ("idle", "")
-        ] * (len(seen) - 1)  # fmt: skip
+        states = [(e.state, e.holds) for e in seen]
+        n_leased = states.count(("leased", running.run))
+        assert n_leased >= 2 if leased else n_leased == 0
+        assert states == [("leased", running.run)] * n_leased + [("idle", "")] * (len(seen) - n_leased)
         assert seen[-1].state == "idle"
         assert len({e.pid for e in seen}) == 1
         assert all(0 < e.memory_bytes < e.memory_limit_bytes for e in seen[1:])
