@@ -121,7 +121,7 @@ def test_when_only_the_client_goes_ranks_end_and_the_workers_serve_others(tmp_pa
         with Cluster(client={cluster.client.scheduler.address!r}) as there:
             running = there.start(programs.waits_for_ever, {str(tmp_path / "at")!r}, timeout=1000)
             while not running.workers:
-                pass
+                assert not running.wait(0.02)
             print("running", flush=True)
             running.result()
         """
@@ -149,7 +149,7 @@ def test_when_the_scheduler_dies_the_launch_ends_with_an_error():
             pids = [pid for _, pid in cluster.launch(programs.where)]
             running = cluster.start(programs.waits_for_ever, str(Path(os.devnull)), timeout=1000)
             while not running.workers:
-                pass
+                assert not running.wait(0.02)
             scheduler.process.kill()
             with pytest.raises(LabError, match="the scheduler has gone"):
                 running.result()

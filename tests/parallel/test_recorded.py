@@ -331,7 +331,7 @@ def test_a_kill_during_a_recorded_launch_leaves_what_came_and_says_who_was_lost(
     with lab.record() as rec:
         running = cluster.start(killed_later, str(tmp_path / "at"), 2)
         while len(of(rec, CollectiveStarted, collective=1)) < 3:  # what came before is here, and those wait
-            assert running.state in {"waiting", "running"}
+            assert not running.wait(0.02)
         running.say("die", rank=2)
         with pytest.raises(LostRankError, match="rank 2 was lost"):
             running.result()
@@ -380,7 +380,7 @@ def test_a_stranger_at_a_rank_s_port_is_recorded(cluster, tmp_path):
             return dict(known.addresses) if known else {}
 
         while len(listening := cluster.client.run_on_scheduler(addresses)) < 3:  # one worker is busy, three wait for it
-            assert running.state in {"waiting", "running"}
+            assert not running.wait(0.02)
         for address in listening.values():
             _, host, port = address.split(":")
             with contextlib.closing(socket.create_connection((host, int(port)))) as knock:
@@ -437,7 +437,7 @@ def test_workers_are_seen_leased_then_idle_and_about_once_a_second_while_a_launc
     with lab.record(kinds=[WorkerSeen]) as rec:
         running = cluster.start(converses, world_size=3)
         while len(rec) < 12:  # at the start, and twice while it runs
-            assert running.state in {"waiting", "running"}
+            assert not running.wait(0.02)
         running.say(0)
         running.result()
     by_worker = {}
