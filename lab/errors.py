@@ -77,10 +77,6 @@ class ConcretizationError(TransformError):
 
 
 # Graphs and kernels
-class GraphError(LabError, ValueError):
-    """A graph that breaks its own rules."""
-
-
 class FormulaError(LabError, ValueError):
     """A formula in the op table that cannot be read."""
 

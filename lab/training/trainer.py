@@ -111,7 +111,7 @@ class Training(Here):
     def advance(self) -> RunError | None:
         start = perf_counter()
         batch = self._batch = self._batch or self._next_batch()
-        epoch, step, groups = self.epoch, self.step + 1, self.optimizer.groups
+        step, groups = self.step + 1, self.optimizer.groups
         mine = self.replica.take(step, batch)
         own = self._differentiate(mine)
         loss, culprit = self.replica.agree(own)
@@ -122,17 +122,21 @@ class Training(Here):
             own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
             culprit = self.replica.culprit(not _finite(found for found in own_gradients if found is not None))
             return self._trouble("a gradient became nan or inf", culprit, mine)
-        pause = perf_counter()
+        self._update(step, loss, batch, start)
+        return None
+
+    def _update(self, step: int, loss: float, batch: Batch, start: float) -> None:
+        """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite."""
+        epoch, pause = self.epoch, perf_counter()
         self._measure(step)
-        start += perf_counter() - pause
+        start += perf_counter() - pause  # nobody would measure without somebody who looks
         self.optimizer.apply()
-        self.replica.updated(groups)
+        self.replica.updated(self.optimizer.groups)
         self.step, self.last_loss, self._batch = step, loss, None
         if self._tells:
             bus.emit(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (perf_counter() - start)))
         if step % len(self.loader) == 0:
             self._look_back()
-        return None
 
     def _differentiate(self, mine: Batch) -> float:
         """Forward and backward for these examples: the loss; the gradient, if that is finite, is in the groups."""

@@ -15,7 +15,7 @@ import numpy as np
 from lab.autograd import Tensor
 from lab.data import Batch, Dataset
 from lab.errors import RunError
-from lab.events import StepFinished, bus
+from lab.events import bus
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.parallel.pipeline.joining import Joining
@@ -57,7 +57,7 @@ class PipelineTraining(Training):
     def advance(self) -> RunError | None:
         start = perf_counter()
         batch = self._batch = self._batch or self._next_batch()
-        epoch, step = self.epoch, self.step + 1
+        step = self.step + 1
         self.optimizer.zero_grad()
         own_loss = self._pipe.step(batch)
         self.optimizer.gather()
@@ -68,15 +68,7 @@ class PipelineTraining(Training):
             return self._failed(f"the loss became {loss}", batch)
         if n_flaws:
             return self._failed("a gradient became nan or inf", batch)
-        pause = perf_counter()
-        self._measure(step)
-        start += perf_counter() - pause
-        self.optimizer.apply()
-        self.step, self.last_loss, self._batch = step, loss, None
-        if self._tells:
-            bus.emit(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (perf_counter() - start)))
-        if step % len(self.loader) == 0:
-            self._look_back()
+        self._update(step, loss, batch, start)
         return None
 
     def load(self, state: Snapshot) -> None:
