@@ -160,6 +160,8 @@ def test_two_learners_on_one_cluster_do_not_meet_and_stopping_one_changes_no_bit
         while len(list(tmp_path.glob("at-*"))) < 2:
             assert not hers.wait(0.01)
         his = first.start(programs.reduces_for, 300, 7, world_size=2)
+        while not his.workers:  # before hers are free again: he would be given those
+            assert not his.wait(0.01)
         with pytest.raises(MeshError, match=r"3 ranks wanted, [0-2] of 4 workers free"):
             second.launch(programs.where, world_size=3, wait=0)
         with pytest.raises(MeshError, match="5 ranks wanted, 4 workers"):
