@@ -37,6 +37,10 @@ def clock() -> float:
     return perf_counter() - _HELD.seconds
 
 
+class Abandoned(BaseException):
+    """Raised in a thread that waits at its gate, or comes to it, when what it computes is not wanted any more."""
+
+
 class Passing(NamedTuple):
     """What has just happened in the thread of a run."""
 
@@ -103,6 +107,7 @@ class Gate:
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Breakpoints by name; replaced, never changed."""
     held: Passing | None = None
+    _is_abandoned: bool = False
     _granted: dict[str, float] = field(default_factory=dict)
     """How many of each unit may pass before it closes; none said: all."""
     _modules: dict[int, str] = field(default_factory=dict)
@@ -131,6 +136,12 @@ class Gate:
                 self.conditions = {}
             self._go()
 
+    def abandon(self) -> None:
+        """Have the thread leave what it computes by an `Abandoned`, at the next thing that would pass."""
+        with self._changed:
+            self._is_abandoned = True
+            self._go()
+
     def forget(self) -> None:
         """Nodes that were recorded until now will not be walked any more."""
         self._modules.clear()
@@ -140,7 +151,12 @@ class Gate:
         self._changed.notify_all()
 
     def passed(self, passing: Passing) -> None:
-        """Hold this thread if the gate is closed now; returns when it is turned."""
+        """Hold this thread if the gate is closed now; returns when it is turned.
+
+        Raises:
+            Abandoned: what it computes is not wanted any more.
+        """
+        self._leave_if_abandoned()
         if passing.unit == "op":
             self._modules[passing.node] = passing.module
         else:
@@ -155,6 +171,11 @@ class Gate:
         with self._changed:
             self._changed.wait_for(lambda: self.held is None)
         _HELD.seconds += perf_counter() - start
+        self._leave_if_abandoned()
+
+    def _leave_if_abandoned(self) -> None:
+        if self._is_abandoned:
+            raise Abandoned
 
     def _why(self, passing: Passing) -> str | None:
         """Why it closes behind this, "" for a step that is done, None if it stays open."""

@@ -64,10 +64,13 @@ class Inside:
         """Hold there no more."""
         self.gate.conditions = {n: c for n, c in self.gate.conditions.items() if n != name}
 
-    def leave(self) -> None:
-        """Nobody looks into it any more: the run goes on without a gate."""
+    def leave(self, *, abandon: bool) -> None:
+        """Nobody looks into it any more: the step goes on to its end without a gate, or is abandoned."""
         self._is_stepped = False
-        self.gate.open(for_good=True)
+        if abandon:
+            self.gate.abandon()
+        else:
+            self.gate.open(for_good=True)
 
     # --- in the run's thread ---
 

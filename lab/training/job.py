@@ -48,12 +48,14 @@ class Job(Protocol):
         parameters: what the steps change; two runs never change the same tensor at the same time.
         kinds: of events that the run's recording takes.
         inside: whether operations of its steps run in the run's thread, where a gate can hold them.
+        abandons: whether a stop need not wait for the end of a step that is looked into.
     """
 
     step: int
     n_steps: int
     kinds: tuple[type[Event], ...]
     inside: bool
+    abandons: bool
 
     @property
     def parameters(self) -> Sequence[Tensor]:
@@ -109,6 +111,7 @@ class Here:
 
     kinds: tuple[type[Event], ...] = RECORDED
     inside: bool = True
+    abandons: bool = False
 
     def run_ahead(self) -> None:
         """Nobody does."""

@@ -176,7 +176,7 @@ class Wishes(Worker):
         """End after the current step; `await run` then gives what there is. Does nothing to a run that has ended."""
         with self._changed:
             self._wanted = "stopping"
-            self._let_pass(self._inside.leave)
+            self._let_pass(lambda: self._inside.leave(abandon=self._job.abandons))
             self._changed.notify_all()
 
     def set(self, name: str, value: float) -> None:

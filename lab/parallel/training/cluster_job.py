@@ -57,14 +57,14 @@ class ClusterJob:
 
     Attributes:
         payload: the training as it is sent.
-        inside: False, for operations run on workers.
+        inside, abandons: False, for operations run on workers.
 
     Raises:
         ArgumentError: the training cannot be sent to workers.
         MeshError: a script would start workers whenever it is imported.
     """
 
-    inside = False
+    inside = abandons = False
 
     def __init__(
         self,
