@@ -137,6 +137,11 @@ class Wishes(Worker):
         return f"{name} above {value:g}"
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """What `step(of=...)` knows for this run."""
+        return ("step", *UNITS) if self._job.inside else ("step",)
+
+    @property
     def breakpoints(self) -> tuple[str, ...]:
         """The names of its breakpoints."""
         return (*(f"{name} above {value:g}" for name, value in self._bounds.items()), *self._inside.gate.conditions)
