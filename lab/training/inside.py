@@ -74,8 +74,8 @@ class Inside:
 
     # --- in the run's thread ---
 
-    def begin(self) -> None:
-        """A step begins."""
+    def begin(self, step: int) -> None:
+        """The step of this number begins."""
         wanted, gated = self.is_wanted, self.run in bus.gates
         if not (wanted or gated):
             return
@@ -83,7 +83,7 @@ class Inside:
         if wanted:
             self.gate.forget()
             self.graph = Recording(kinds=PER_OPERATION, run=self.run, detail=Detail.VALUE, limit=LIMIT)
-            self.graph.meta["title"] = f"a step of {self.run}"
+            self.graph.meta["title"] = f"step {step} of {self.run}"
             bus.attach(self.graph)
         if wanted != gated:
             bus.set_gate(self.run, self.gate if wanted else None)

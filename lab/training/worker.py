@@ -89,7 +89,7 @@ class Worker:
         job = self._job
         self._timed(lambda: job.begin(self.name))
         while not job.finished and self._may_go_on():
-            self._inside.begin()
+            self._inside.begin(job.step + 1)
             trouble = self._timed(job.advance)
             if trouble:
                 self._hold(trouble)

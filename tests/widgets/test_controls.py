@@ -56,7 +56,7 @@ class FakeRun:
 
     def rewind(self):
         self.calls.append("rewind")
-        self.reason = ""
+        self.reason, self.trouble = "", None
         self.rewound.set()
 
 
@@ -141,6 +141,7 @@ def test_after_nan_one_click_goes_back(run, controls):
     back = controls._parts["Back to sound state"]
     assert back.layout.display == "none"
     run.state, run.reason = "paused", "the loss is nan since step 3"
+    run.trouble = RunError(run.reason)
     controls.refresh()
     assert back.layout.display == ""
     back.click()

@@ -10,6 +10,7 @@ import contextvars
 import logging
 import math
 import threading
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -81,7 +82,7 @@ class RunControls:
 
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
         where = ipw.Label(layout=ipw.Layout(min_width="150px"))
-        self._parts |= {"bar": bar, "where": where, "text": Spoken()}
+        self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
         buttons = [
             made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
             made("Step", "step-forward", "Let one more pass, then hold: a step, or what is chosen", self._step),
@@ -211,7 +212,7 @@ class RunControls:
             _put(parts["Step"], disabled=ended or state == "stopping")
             _put(parts["Stop"], disabled=ended)
             reason = self._trouble()
-            _put(parts["Back to sound state"].layout, display="" if reason and hasattr(self.run, "rewind") else "none")
+            _put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
             _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
                 value = self.run.hyperparameters.get(name, slider.value)
@@ -221,6 +222,11 @@ class RunControls:
                 _put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
             self._step_graph.refresh()
+
+    def _is_unsound(self) -> bool:
+        """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
+        trouble = getattr(self.run, "trouble", None) is not None or self.run.state == "failed"
+        return trouble or bool(exploded(self.run.recording, self.run.progress[0]))
 
     def _trouble(self) -> str:
         """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
@@ -254,8 +260,9 @@ class RunControls:
         from IPython.display import display
 
         show: Any = display  # untyped
-        show({"text/html": f"<div>{escape(self.text)}</div>", "text/plain": self.text}, raw=True)
         bundle = self.widget._repr_mimebundle_()
+        still = f'<div data-lab-twin="{self._parts["text"].twin}">{escape(self.text)}</div>'
+        show({"text/html": still, "text/plain": self.text}, raw=True)
         show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
 
 
