@@ -11,13 +11,7 @@ from lab.errors import LostRankError, MeshError, RankError, RunError
 from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen, record
 from tests.parallel import programs
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def the_next_launch_works(cluster):
-    yield
-    assert sorted(rank for rank, _ in cluster.launch(programs.where, world_size=4)) == [0, 1, 2, 3]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("the_next_launch_works")]
 
 
 @pytest.fixture
