@@ -49,8 +49,8 @@ class Control(Protocol):
     def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
         """This rank ends the run; does not wait."""
 
-    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
-        """This rank waited too long: find out who is to blame, and end the run; not if they live and `may_wait`."""
+    def late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
+        """This rank waited too long: find out who is to blame, and end the run."""
 
     def post(self, run: str, rank: int, parcel: Parcel) -> bool:
         """Send a parcel of events home, and say whether there was room; waits for the answer."""
@@ -188,7 +188,7 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
         keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation, _refused)
         sockets = keeper.gather(door, addresses, seat.alarm, MEETING)
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
-                  on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
+                  on_late=lambda call, peers: control.late(ticket.run, ticket.rank, str(call), peers))  # fmt: skip
     stack.callback(links.close)
     home = WayHome(lambda word: control.tell(ticket.run, ticket.rank, word))
     return Comm(ticket.rank, ticket.world_size, links, seat.mailbox, home)

@@ -75,10 +75,15 @@ class Seat:
                 self._thrown = True
                 throw_into(self.thread)
 
-    def where(self) -> dict[str, object]:
-        """How many collectives the rank has entered and what it is in."""
+    def where(self) -> tuple[str, str, list[int]]:
+        """What the rank does ("computes", "waits" or has "ended"), the call that it is in, and whom it waits for."""
         comm = self.comm
-        return {"rank": self.rank, "collective": comm.collective if comm else -1, "inside": comm.inside if comm else ""}
+        if comm is None:
+            return "computes", "", []
+        if comm.links.leaves:
+            return "ended", "", []
+        call = comm.inside
+        return "waits" if call else "computes", call, comm.links.waits_for() if call else []
 
 
 class Seats:

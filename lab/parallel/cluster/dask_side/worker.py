@@ -63,9 +63,9 @@ class WorkerSide(WorkerPlugin):
         if seat := self.seats.at(run):
             seat.interrupt()
 
-    def lab_where(self, run: str) -> dict[str, object] | None:
+    def lab_where(self, run: str) -> tuple[str, str, list[int]]:
         seat = self.seats.at(run)
-        return seat.where() if seat else None
+        return seat.where() if seat else ("absent", "", [])
 
     def lab_clock(self) -> Reading:
         return read()
@@ -112,8 +112,8 @@ class WorkerSide(WorkerPlugin):
     def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
         self._say(self.worker.scheduler.lab_end(run=run, kind=kind, why=why, rank=about))
 
-    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
-        self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers, may_wait=may_wait))
+    def late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
+        self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers))
 
     def tell(self, run: str, rank: int, word: bytes) -> None:
         message = {"op": "lab_tell", "run": run, "rank": rank, "word": word}
