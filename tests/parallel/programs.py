@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +301,29 @@ def reduces_for(comm, n_loops, seed):
         comm.all_reduce_(array)
         array /= comm.world_size
     return array
+
+
+def plays(comm, roles):
+    """Each rank plays its role, on a line of its own."""
+    comm.barrier()
+    match roles[comm.rank].split():
+        case ["ends"]:
+            pass
+        case ["loops"]:
+            while True:
+                threading.Event().wait(0.02)
+        case ["stops"]:
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # and not a thread beside, a moment later
+        case ["holds"]:  # the interpreter, for ever
+            ctypes.PyDLL(None).sleep(1000)
+        case ["sums"]:
+            comm.all_reduce_(np.ones(3))
+        case ["root", root]:
+            comm.broadcast_(np.ones(3), root=int(root))
+        case ["from", peer]:
+            comm.recv(np.ones(3), int(peer))
+        case ["computes", seconds]:
+            until = time.monotonic() + float(seconds)
+            while time.monotonic() < until:
+                pass
+    return comm.rank
