@@ -327,3 +327,18 @@ def plays(comm, roles):
             while time.monotonic() < until:
                 pass
     return comm.rank
+
+
+def has_children(comm, folder, how):
+    """Starts a process that starts another; both would live for long. Then it returns, raises, or waits for them."""
+    code = "import os, subprocess, sys, time; print(os.getpid(), flush=True); time.sleep(600)"
+    both = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {code!r}]); {code}"
+    child = subprocess.Popen([sys.executable, "-c", both], stdout=subprocess.PIPE, text=True)
+    pids = [int(child.stdout.readline()) for _ in range(2)]
+    assert set(pids) <= {int(entry.name) for entry in Path("/proc").glob("[0-9]*")}
+    Path(folder, str(comm.rank)).write_text(" ".join(map(str, pids)))
+    comm.barrier()
+    if how == "raises":
+        raise ValueError(how)
+    if how == "waits":
+        child.wait()

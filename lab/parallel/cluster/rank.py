@@ -22,6 +22,7 @@ from lab.errors import LostRankError, MeshError
 from lab.events.bus import bus
 from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
 from lab.events.event import ORIGIN, Origin
+from lab.parallel.cluster.children import Children
 from lab.parallel.cluster.seats import Seat, Seats
 from lab.parallel.news.relay import FOREVER_NS, Parcel, Relay, Watch, this_process
 from lab.parallel.ranks.hearing import WayHome
@@ -42,6 +43,8 @@ class Control(Protocol):
     seats: Seats
     address: str
     host: str
+    alone: bool
+    """Whether nothing but one rank at a time is at work in this process."""
 
     def meet(self, run: str, rank: int, address: str, seat: Seat, timeout: float) -> dict[int, str]:
         """Say where this rank listens, and learn where all do."""
@@ -105,9 +108,12 @@ def run_rank(ticket: Ticket, control: Control) -> Outcome:
     seat = control.seats.take(ticket.run, ticket.rank)
     if seat is None:
         return Outcome(ticket.rank, "stopped", summary="the run was over before this rank began")
+    children = seat.children = Children() if control.alone else None
     try:
         return contextvars.copy_context().run(_told, ticket, control, seat)
     finally:
+        if children is not None:
+            children.end()
         control.seats.leave(ticket.run)
         control.ended(ticket.run, ticket.rank)
 

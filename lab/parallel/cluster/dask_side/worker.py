@@ -37,6 +37,7 @@ class WorkerSide(WorkerPlugin):
         self.host = get_address_host(worker.address) if "://" in worker.address else ""
         if worker.address.startswith("inproc"):
             self.host = "127.0.0.1"
+        self.alone = bool(worker.nanny) and worker.state.nthreads == 1
         worker.handlers["lab_ring"] = self.lab_ring
         worker.handlers["lab_where"] = self.lab_where
         worker.handlers["lab_clock"] = self.lab_clock
