@@ -9,6 +9,7 @@ from lab.errors import LostRankError, MeshError, RunError
 from lab.parallel import run_local
 from lab.parallel.cluster.blame import Place, blame, places_in_words
 from lab.parallel.ranks.runtime import run_ranks
+from lab.parallel.transport import sockets
 from tests.parallel import programs
 
 LOST, DIFFERENT = LostRankError, MeshError
@@ -109,6 +110,26 @@ def test_a_rank_that_waits_long_in_a_call_that_all_make_disturbs_nothing():
 
     assert run_ranks(program, world_size=3) == [None, 1.0, None]
     assert run_local("broadcast", "flat", [np.zeros(1), np.ones(1)], root=1)[0].tolist() == [1.0]
+
+
+def test_ranks_that_tell_at_every_wait_in_which_call_they_are_disturb_nothing(monkeypatch):
+    """One that only sends reads none of it, up to its end."""
+    monkeypatch.setattr(sockets, "NOTE", 0.0)
+
+    def program(comm):
+        array = np.zeros(64)
+        for step in range(2000):
+            comm.broadcast_(np.full(64, float(step)) if comm.rank == 0 else array)
+        for step in range(200):
+            comm.all_reduce_(array, "naive" if step % 2 else "ring")
+            array /= 3
+            comm.send(array, (comm.rank + 1) % 3, tag=step)
+            comm.recv(array, (comm.rank + 2) % 3, tag=step)
+            comm.barrier()
+        return array.tolist()
+
+    results = run_ranks(program, world_size=3)
+    assert results == [results[1]] * 3
 
 
 WAITS = {0: Place("waits", "recv at a:1", (1,)), 1: Place("waits", "recv at a:2", (2,))}
