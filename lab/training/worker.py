@@ -21,7 +21,6 @@ from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.gate import clock
 from lab.events.recording import Recording
 from lab.training.blas import one_blas_thread
-from lab.training.inside import Inside
 from lab.training.job import BreakpointError, Job
 from lab.training.registry import unique_name
 from lab.training.result import Result
@@ -53,7 +52,7 @@ class Worker:
         self._failure: tuple[BaseException, TracebackType | None] | None = None
         self._result: Result | None = None
         self._watchers: list[Callable[[], None]] = []
-        self._inside = Inside(self.name, self._held_inside)
+        self._inside = job.look_inside(self.name, self._held_inside)
         self._bounds: dict[str, float] = {}
         bus.attach(self.recording)
         # The copied context takes settings along, and keeps what the thread prints in the cell that started it.
