@@ -140,7 +140,7 @@ class Job(Protocol):
         """Have `advance` return a BreakpointError where loss or gradient (one of BOUNDS) is above; inf: never."""
 
     def look_inside(self, run: str, held: Callable[[str], object]) -> Look:
-        """What holds the run within its steps; `held` is called in the run's thread with the words for where and why."""
+        """What holds the run within its steps; `held` is called in its thread, with the words for where and why."""
 
     def rewind(self) -> None:
         """Go back to the last state known to be sound; also when the run has ended, then in another thread."""

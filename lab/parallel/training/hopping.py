@@ -112,8 +112,7 @@ def words_for(word: AtHop) -> str:
 
     Example:
         >>> words_for(AtHop(1, 3, "all_reduce", "ring", 0, 6, 0.0))
-        'held before step 1 of 6 of the ring all-reduce (collective 3)'
+        'held before step 1 of 6 of the ring all-reduce'
     """
     operation = word.operation.replace("_", "-")
-    return (f"held before step {word.step + 1} of {word.n_steps} of the {word.algorithm} {operation} "
-            f"(collective {word.collective})")  # fmt: skip
+    return f"held before step {word.step + 1} of {word.n_steps} of the {word.algorithm} {operation}"
