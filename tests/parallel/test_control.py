@@ -261,6 +261,43 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
     holds.wait(SOON)
 
 
+def queued(cluster, holds, **options):
+    """A run that is paused and waits for workers, which all are of another one."""
+    run = lab.fit(network(), some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2, **options), paused=True)
+    while not run._job._launch or not run._job._launched.waits_for:
+        passes(run, 0.02)
+    assert holds.name in run._job._launched.waits_for
+    return run
+
+
+@pytest.mark.parametrize("is_paused_again", [False, True])
+def test_a_step_of_a_run_that_waits_for_workers_can_be_stopped(cluster, is_paused_again):
+    holds, _ = begun(DataParallel(cluster, 4))
+    run = queued(cluster, holds, wait=8.0)
+    run.step(3)
+    passes(run, 0.1)
+    if is_paused_again:
+        run.pause()
+        paused(run)
+    run.stop()
+    result = run.wait(SOON)
+    assert (result.state, result.n_steps, run.state) == ("stopped", 0, "stopped")
+    holds.stop()
+    holds.wait(SOON)
+
+
+def test_a_step_of_a_run_that_waits_for_workers_is_done_when_it_has_them(cluster):
+    holds, _ = begun(DataParallel(cluster, 4))
+    run = queued(cluster, holds)
+    run.step(2)
+    passes(run, 1.0)
+    holds.stop()
+    holds.wait(SOON)
+    assert paused(run).progress[0] == 2
+    run.stop()
+    assert run.wait(SOON).n_steps == 2
+
+
 @pytest.mark.parametrize("wait", [0.0, 30.0])
 def test_a_stop_before_it_is_known_that_all_workers_are_busy_gives_a_result(cluster, wait):
     holds, _ = begun(DataParallel(cluster, 4))

@@ -22,6 +22,7 @@ from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
 from lab.parallel.training.steering import At, Held, Order
+from lab.parallel.transport.sending import dumps
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
@@ -299,10 +300,8 @@ def packed(training: Training) -> bytes:
     Raises:
         ArgumentError: a part of it cannot be sent; names the part.
     """
-    import cloudpickle
-
     try:
-        return bytes(cloudpickle.dumps(_parts(training)))
+        return dumps(_parts(training))
     except Exception as error:
         for name, part in _parts(training).items():
             if (why := _unsendable(part)) is not None:
@@ -323,10 +322,8 @@ def _parts(training: Training) -> dict[str, Any]:
 
 
 def _unsendable(part: object) -> str | None:
-    import cloudpickle
-
     try:
-        cloudpickle.dumps(part)
+        dumps(part)
     except Exception as error:  # noqa: BLE001 -- it is told
         return f"{type(error).__name__}: {error}"
     return None
