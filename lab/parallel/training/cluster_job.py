@@ -120,6 +120,10 @@ class ClusterJob:
     def run_ahead(self) -> None:
         self._ahead = True
 
+    def ready(self) -> bool:
+        self._listen(lambda: self._held >= 0, LISTENS)  # the ranks have not begun, and may have to wait for workers
+        return self._over or self._held >= 0
+
     def hold(self) -> None:
         self._ahead, launch = False, self._launched
         if self._going:
@@ -134,15 +138,11 @@ class ClusterJob:
     def advance(self) -> RunError | None:
         """A step that was granted, or some that ranks ran ahead; none if it takes long: the run may be stopped."""
         before, self._has_news = self.step, True
-        if not self._ahead:
-            self._listen(lambda: self._held >= 0)
         if not self._over and not self._going and self._held >= 0 and (refused := self._send_what_was_edited()):
             return refused
         if not self._ahead:
             self._ask("go", 1)
-        elif self._held < 0:  # the ranks have not begun, and may have to wait for workers
-            self._listen(lambda: self._held >= 0, LISTENS)
-        else:
+        elif self.ready():
             if not self._going:
                 self._order("go", math.inf)
                 self._going = True
