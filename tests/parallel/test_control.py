@@ -9,11 +9,12 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import lab
 from lab import ops
 from lab.data import Dataset
-from lab.errors import LostRankError, RunError
+from lab.errors import LostRankError, MeshError, RunError
 from lab.events import (
     ChunkMoved,
     CollectiveFinished,
@@ -429,6 +430,33 @@ def test_a_rank_that_is_killed_during_a_pause_fails_the_run_too(cluster):
     assert error.rank == 1
     assert elapsed < 2 + SLACK
     np.testing.assert_array_equal(parameters(module), held)
+
+
+# --- losing the way to the cluster ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on", [DataParallel, partial(Pipeline, n_micro=4, n_stages=3)])
+@pytest.mark.parametrize("handled", ["running", "paused", "stepping"])
+def test_a_client_that_is_closed_under_a_training_is_told_and_leaves_nothing(cluster, on, handled):
+    client = Client(cluster.client.scheduler.address)
+    run, module = begun(on(client))
+    run.step(2)
+    held = parameters(module) if paused(run) else None
+    if handled != "paused":
+        run.resume() if handled == "running" else run.step(ENDLESS)
+        while run.progress[0] < 4:
+            passes(run, 0.02)
+    client.close()
+    with pytest.raises(MeshError) as caught:
+        run.wait(SOON)
+    problem, given, hint = str(caught.value).splitlines()
+    assert problem == "the connection to the cluster is closed"
+    assert given.startswith("given: a Client that is clos")
+    assert hint == "hint:  make another Cluster(), or another Client"
+    assert run.state == "failed"
+    if handled != "stepping":  # a step that was granted is taken over as it is done
+        np.testing.assert_array_equal(parameters(module), held)
+    assert lab.fit(module, some_digits(100, "float64"), epochs=1, on=on(cluster)).wait(SOON).n_steps == 2
 
 
 # --- numbers that are none ---------------------------------------------------------------------------------------
