@@ -10,10 +10,8 @@ import importlib.metadata
 import logging
 import math
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
 
 from lab.cli import outputs
 from lab.cli.arguments import on_workers
@@ -115,35 +113,13 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
             cluster = stack.enter_context(Cluster(client=arguments.scheduler))
         else:
             progress.say(f"Starting {arguments.workers} workers ...")
-            with _uninterrupted():
-                cluster = stack.enter_context(Cluster(arguments.workers))
+            cluster = stack.enter_context(Cluster(arguments.workers))
         if arguments.parallel == "data":
             yield DataParallel(cluster, arguments.workers)
         else:
             paced = Paced(arguments.paced, 2 * arguments.paced) if arguments.paced else None
             yield Pipeline(cluster, schedule=arguments.schedule, n_stages=arguments.workers, n_micro=arguments.micro,
                            paced=paced)  # fmt: skip
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the block is over: workers half started would be left behind.
-
-    A terminal sends it to the whole group: processes that start in the block never see it, this one keeps it for later.
-    """
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    if hasattr(signal, "pthread_sigmask"):  # which children inherit; Windows has neither it nor the need
-        resource_tracker.ensure_running()  # started later, with the first worker, it would undo the next line
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
 
 
 @contextmanager
