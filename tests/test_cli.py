@@ -357,6 +357,25 @@ def test_a_scheduler_that_is_not_there_is_told_in_three_lines(capsys):
     assert len(said.err.splitlines()) == 3
 
 
+@pytest.mark.parametrize(("words", "free", "problem", "hint"), [
+    ("--workers 1000", None, "so many workers are not started on one machine",
+     "--workers 64 at most; --scheduler ADDRESS uses a cluster that is there"),
+    ("--workers 4", 200, "there is too little memory for 4 workers",
+     "--workers 1, or close other notebooks; a recorded run can be looked at without workers"),
+    ("--workers 6 --parallel pipeline", None, "there are fewer layers than workers",
+     "--workers 5 at most, or --parallel data"),
+])
+def test_more_workers_than_there_can_be_are_refused_in_the_words_of_the_command_line(
+    words, free, problem, hint, monkeypatch, capsys
+):
+    here = memory.Room(free * memory.MB, 512 * memory.MB, memory.CONTAINER) if free else None
+    monkeypatch.setattr(memory, "room", lambda: here)
+    assert cli.main(["train", *words.split()]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [err.splitlines()[0], err.splitlines()[2]] == [problem, f"hint:  {hint}"]
+
+
 def test_a_training_killed_at_any_moment_leaves_the_old_report_whole(tmp_path):
     page = tmp_path / "a.html"
     page.write_text("old")

@@ -17,17 +17,20 @@ from lab.cli import outputs
 from lab.cli.arguments import on_workers
 from lab.cli.progress import Progress, bar
 from lab.data import digits
-from lab.errors import RunError
+from lab.errors import ArgumentError, RunError
 from lab.events import EVENTS, Evaluated, Recording, StepFinished, bus
 from lab.nn import mlp
 from lab.optim import Adam
 from lab.parallel import Cluster, DataParallel, Paced, Pipeline
+from lab.parallel.cluster import memory
 from lab.training import Run, fit
 
 log = logging.getLogger("lab.cli")
 
 DATA = {"digits": (digits, (64, 128, 128, 10))}
 """What can be learned: train and test data, and the widths of the network that learns them."""
+MOST_WORKERS = 64
+"""What is started on one machine: for as many ranks plans and schedules are proved."""
 TICK_S = 0.1
 PATIENCE_S = 10.0
 """How long ranks may take to stop after Ctrl-C."""
@@ -55,6 +58,7 @@ def _train(arguments: argparse.Namespace, recording: Recording) -> None:
     data, widths = DATA[arguments.data]
     training, test = data()
     model = mlp(*widths, rng=0)
+    _require_workers(arguments, len(model))
     with Progress() as progress, _place(arguments, progress) as place:
         run = fit(model, training, validation=test, optimizer=Adam(model.parameters(), arguments.learning_rate),
                   epochs=arguments.epochs, batch_size=arguments.batch_size, name=arguments.data, on=place)  # fmt: skip
@@ -70,6 +74,20 @@ def _train(arguments: argparse.Namespace, recording: Recording) -> None:
             run.stop()
             run.join(PATIENCE_S)
         progress.say(f"{result}")
+
+
+def _require_workers(arguments: argparse.Namespace, n_layers: int) -> None:
+    """Refuse, in the words of the command line, more workers than there can be."""
+    n_workers = arguments.workers or 0
+    if arguments.parallel == "pipeline" and n_workers > n_layers:
+        raise ArgumentError("there are fewer layers than workers", given=f"--workers {n_workers}, {n_layers} layers",
+                            hint=f"--workers {n_layers} at most, or --parallel data")  # fmt: skip
+    if on_workers(arguments) and not arguments.scheduler:
+        if n_workers > MOST_WORKERS:
+            hint = f"--workers {MOST_WORKERS} at most; --scheduler ADDRESS uses a cluster that is there"
+            raise ArgumentError("so many workers are not started on one machine", given=f"--workers {n_workers}",
+                                hint=hint)  # fmt: skip
+        memory.require(n_workers, memory.room(), "--workers {}")
 
 
 def _follow(run: Run, recording: Recording, progress: Progress) -> None:
