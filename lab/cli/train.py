@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from lab.cli import outputs
 from lab.cli.arguments import on_workers
+from lab.cli.keeping import Keeper
 from lab.cli.progress import Progress, bar
 from lab.data import digits
 from lab.errors import ArgumentError, RunError
@@ -65,7 +66,7 @@ def _train(arguments: argparse.Namespace, recording: Recording) -> None:
         try:
             with suppress(RunError):  # it has not ended yet: but now it knows that somebody waits, and will tell
                 run.wait(timeout=0)
-            _follow(run, recording, progress)
+            _follow(run, recording, progress, Keeper(recording, arguments.record))
             if run.trouble:
                 hint = f"a smaller --learning-rate than {arguments.learning_rate:g}"
                 raise RunError(run.trouble.problem, given=run.trouble.given, hint=hint)
@@ -90,8 +91,8 @@ def _require_workers(arguments: argparse.Namespace, n_layers: int) -> None:
         memory.require(n_workers, memory.room(), "--workers {}")
 
 
-def _follow(run: Run, recording: Recording, progress: Progress) -> None:
-    """Tell how far it is until it ends, or pauses because the loss is no number."""
+def _follow(run: Run, recording: Recording, progress: Progress, keeper: Keeper) -> None:
+    """Tell how far it is, and keep the recording, until it ends, or pauses because the loss is no number."""
     told = 0
     while True:
         ended = run.wait_until("finished", "stopped", "failed", "paused", timeout=TICK_S)
@@ -102,6 +103,7 @@ def _follow(run: Run, recording: Recording, progress: Progress) -> None:
         told = len(rows["step"])
         if ended:
             return
+        keeper.look()
         progress.show(_moving(run, recording))
 
 
