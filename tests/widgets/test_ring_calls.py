@@ -157,7 +157,9 @@ def test_a_thousand_collectives_keep_the_memory_of_one():
 def test_a_call_that_never_began_in_the_part_that_is_looked_at_says_so():
     rec = three_calls()
     view = RingView(rec, collective=6)
-    assert view.text_at(1).startswith("At this moment no rank has entered the collective that is shown (collective 7 of")
+    assert view.text_at(1) == (
+        "At this moment no rank has entered the collective that is shown (collective 7 of 8) yet."
+    )
 
 
 def test_the_caption_says_which_of_several_collectives_it_is():
