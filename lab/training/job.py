@@ -127,6 +127,9 @@ class Job(Protocol):
     def run_ahead(self) -> None:
         """From here on steps may be done before `advance` asks for them, until `hold`."""
 
+    def ready(self) -> bool:
+        """Whether the next step can begin. Waits for that, but not for long: the run may be asked something else."""
+
     def hold(self) -> None:
         """From here on no step is done that `advance` did not ask for; `step` and parameters are as after the last.
 
@@ -163,6 +166,10 @@ class Here:
 
     def run_ahead(self) -> None:
         """Nobody does."""
+
+    def ready(self) -> bool:
+        """It can."""
+        return True
 
     def hold(self) -> None:
         """Nothing moves between two calls."""

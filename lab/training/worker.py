@@ -116,6 +116,8 @@ class Worker:
                 self._job.hold()
             if self._job.finished:  # what ran ahead was at the end before it was held
                 return False
+            if state == "running" and not self._free and not self._job.ready():
+                continue  # a granted step waits for workers; meanwhile it may be taken back
             self._enter(state)
             if state != "paused":
                 return state == "running"

@@ -24,6 +24,7 @@ from lab.parallel.cluster.launching import Launch
 from lab.parallel.ranks.hops import AtHop
 from lab.parallel.training.hopping import Hopping
 from lab.parallel.training.steering import At, Held, Order
+from lab.parallel.transport.sending import dumps
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
@@ -125,6 +126,10 @@ class ClusterJob:
     def run_ahead(self) -> None:
         self._ahead = True
 
+    def ready(self) -> bool:
+        self._listen(lambda: self._held >= 0, LISTENS)  # the ranks have not begun, and may have to wait for workers
+        return self._over or self._held >= 0
+
     def hold(self) -> None:
         self._ahead, launch = False, self._launched
         if self._going:
@@ -139,15 +144,11 @@ class ClusterJob:
     def advance(self) -> RunError | None:
         """A step that was granted, or some that ranks ran ahead; none if it takes long: the run may be stopped."""
         before, self._has_news = self.step, True
-        if not self._ahead:
-            self._listen(lambda: self._held >= 0)
         if not self._over and not self._going and self._held >= 0 and (refused := self._send_what_was_edited()):
             return refused
         if not self._ahead:
             self._ask("go", 1)
-        elif self._held < 0:  # the ranks have not begun, and may have to wait for workers
-            self._listen(lambda: self._held >= 0, LISTENS)
-        else:
+        elif self.ready():
             if not self._going:
                 self._order("go", math.inf)
                 self._going = True
@@ -326,10 +327,8 @@ def packed(training: Training) -> bytes:
     Raises:
         ArgumentError: a part of it cannot be sent; names the part.
     """
-    import cloudpickle
-
     try:
-        return bytes(cloudpickle.dumps(_parts(training)))
+        return dumps(_parts(training))
     except Exception as error:
         for name, part in _parts(training).items():
             if (why := _unsendable(part)) is not None:
@@ -354,10 +353,8 @@ def _parts(training: Training) -> dict[str, Any]:
 
 
 def _unsendable(part: object) -> str | None:
-    import cloudpickle
-
     try:
-        cloudpickle.dumps(part)
+        dumps(part)
     except Exception as error:  # noqa: BLE001 -- it is told
         return f"{type(error).__name__}: {error}"
     return None
