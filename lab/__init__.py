@@ -80,6 +80,7 @@ _MODULES = (
     "data",
     "events",
     "graph",
+    "interop",
     "kernels",
     "nn",
     "ops",
