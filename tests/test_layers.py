@@ -113,6 +113,15 @@ def test_the_rooms_of_widgets_import_downwards(path):
     assert sorted(module for module in ours if floor_of(module) > own) == []
 
 
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if p.parts[:2] == ("widgets", "views") and len(p.parts) > 3], ids=str
+)
+def test_a_view_stands_in_a_room_of_its_own_and_imports_no_other_view(path):
+    shared = {"widgets.views.nothing", "widgets.views.series", "widgets.views.words"}
+    views = {module for module in imported_by(path) if module.startswith("widgets.views.")}
+    assert sorted(m for m in views - shared if m.split(".")[2] != path.parts[2]) == []
+
+
 FLOORS_OF_PARALLEL = ("paper", "transport", "ranks", "news", "cluster", "training", "pipeline")
 """From the ground up: values, sockets, what a rank holds, its events' way home, launches, training, pipelines."""
 
@@ -129,7 +138,7 @@ def test_an_upward_import_is_an_offence():
     assert offences(Path("lab/teach/check.py"), {"widgets.view", "lab"}) == ["lab", "widgets.view"]
     assert offences(Path("lab/errors.py"), {"lab.config"}) == ["lab.config"]
     assert offences(Path("lab/nn/__init__.py"), {"lab.optim"}) == ["lab.optim"]
-    assert offences(Path("widgets/views/loss.py"), {"lab.events", "widgets.view"}) == []
+    assert offences(Path("widgets/views/training/loss.py"), {"lab.events", "widgets.view"}) == []
     assert offences(Path("lab/__main__.py"), {"lab", "lab.doctor", "lab.kernels"}) == []
     assert offences(Path("lab/cli/outputs.py"), {"lab.files", "widgets.export.report"}) == []
     assert offences(Path("lab/doctor.py"), {"widgets.export.report"}) == ["widgets.export.report"]

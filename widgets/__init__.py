@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from widgets.player import Player as Player
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
-    from widgets.views.cluster import ClusterView as ClusterView
-    from widgets.views.data_parallel import DataParallelView as DataParallelView
-    from widgets.views.gradient import GradientView as GradientView
-    from widgets.views.graph import GraphView as GraphView
-    from widgets.views.loss import LossView as LossView
-    from widgets.views.pipeline import PipelineView as PipelineView
-    from widgets.views.ring import RingView as RingView
+    from widgets.views.cluster.view import ClusterView as ClusterView
+    from widgets.views.data_parallel.view import DataParallelView as DataParallelView
+    from widgets.views.graph.view import GraphView as GraphView
+    from widgets.views.pipeline.view import PipelineView as PipelineView
+    from widgets.views.ring.view import RingView as RingView
+    from widgets.views.training.gradient import GradientView as GradientView
+    from widgets.views.training.loss import LossView as LossView
 
 _HOME: dict[str, str] = {
-    "GraphView": "views.graph", "LossView": "views.loss", "GradientView": "views.gradient",
-    "RingView": "views.ring", "DataParallelView": "views.data_parallel",
-    "PipelineView": "views.pipeline", "ClusterView": "views.cluster",
+    "GraphView": "views.graph.view", "LossView": "views.training.loss", "GradientView": "views.training.gradient",
+    "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
+    "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "pictures.scene", "Node": "pictures.scene", "Edge": "pictures.scene",

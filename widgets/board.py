@@ -9,8 +9,8 @@ from typing import Any
 
 from widgets.controls import RunControls
 from widgets.live.showing import close, display_twice
-from widgets.views.gradient import GradientView
-from widgets.views.loss import LossView
+from widgets.views.training.gradient import GradientView
+from widgets.views.training.loss import LossView
 
 
 class Dashboard:

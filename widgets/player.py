@@ -334,8 +334,8 @@ def checked_speed(speed: Any) -> float:
 def views_of(sources: Sequence[Any]) -> list[View[Any]]:
     """The views among `sources`; a bare recording or run gets a LossView if it has training steps, else a GraphView."""
     from lab.events import StepFinished
-    from widgets.views.graph import GraphView
-    from widgets.views.loss import LossView
+    from widgets.views.graph.view import GraphView
+    from widgets.views.training.loss import LossView
 
     made: list[View[Any]] = []
     for source in sources:

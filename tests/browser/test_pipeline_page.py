@@ -15,7 +15,7 @@ from tests.widgets.golden_pipeline import ran
 from widgets import ClusterView, Player
 from widgets.pictures.geometry import hatch
 from widgets.pictures.scene import SPANS
-from widgets.views.pipeline import PipelineView
+from widgets.views.pipeline.view import PipelineView
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

@@ -15,7 +15,7 @@ from tests.widgets.golden_ranks import as_rank, in_batches, told, trained
 from widgets import DataParallelView, Player
 from widgets.fold import Stretch
 from widgets.pictures.tree import tree_of
-from widgets.views.replicas import KEPT, PHASES, Replicas
+from widgets.views.data_parallel.replicas import KEPT, PHASES, Replicas
 
 WORLDS = [1, 2, 3, 4, 8]
 

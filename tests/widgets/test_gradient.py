@@ -12,7 +12,7 @@ from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
 from widgets.pictures.theme import COLORWAY
 from widgets.pictures.twin import svg_of
-from widgets.views.gradient import LINES, GradientView
+from widgets.views.training.gradient import LINES, GradientView
 
 
 def traces(view: GradientView) -> dict[str, object]:

@@ -12,10 +12,10 @@ from traitlets.config import Config
 import lab
 from lab.events import OpRecorded, fields_of
 from tests.widgets.golden import FORWARD, leaf, op, product_plus_x, recorded, rule, stored, walk
-from widgets.views.graph import GraphView
-from widgets.views.inspector import inspected
-from widgets.views.parts import MOST_TONE
-from widgets.views.tape import Tape
+from widgets.views.graph.inspector import inspected
+from widgets.views.graph.parts import MOST_TONE
+from widgets.views.graph.tape import Tape
+from widgets.views.graph.view import GraphView
 
 
 def at_stop(view: GraphView, k: int):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lab.events import GradientCleared, ValueSeen, ValueWritten
 from tests.widgets.golden import leaf, op, product_plus_x, recorded, stored, two_steps_of_descent, written
-from widgets.views.graph import GraphView
-from widgets.views.inspector import inspected
-from widgets.views.parts import MOST_TONE
+from widgets.views.graph.inspector import inspected
+from widgets.views.graph.parts import MOST_TONE
+from widgets.views.graph.view import GraphView
 
 
 def descent():

@@ -14,9 +14,9 @@ from lab.events import RunStarted, StepFinished
 from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
 from widgets.pictures.tree import tree_of
-from widgets.views.lines import POINTS, decimated, moving_mean
-from widgets.views.loss import LossView
 from widgets.views.series import Series
+from widgets.views.training.lines import POINTS, decimated, moving_mean
+from widgets.views.training.loss import LossView
 
 
 def lines(view: LossView, position: int | None = None) -> dict[str, object]:

@@ -16,7 +16,7 @@ from widgets.pictures.measure import text_width
 from widgets.pictures.scene import SPANS
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import svg_of
-from widgets.views.pipeline import MOST_STOPS, PipelineView
+from widgets.views.pipeline.view import MOST_STOPS, PipelineView
 
 
 def scene_at(view, k):

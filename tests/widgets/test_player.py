@@ -16,9 +16,9 @@ from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets.export.film import CHART_FRAMES
 from widgets.player import Player
 from widgets.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
-from widgets.views.gradient import GradientView
-from widgets.views.graph import GraphView
-from widgets.views.loss import LossView
+from widgets.views.graph.view import GraphView
+from widgets.views.training.gradient import GradientView
+from widgets.views.training.loss import LossView
 
 
 def test_stepping_goes_through_the_stops_and_ends_at_the_last():

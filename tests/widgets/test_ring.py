@@ -13,7 +13,7 @@ from tests.widgets.golden_ranks import collective, ranks_of, told
 from tests.widgets.looking import cells, moving, node, recorded, scenes, stops
 from widgets import RingView
 from widgets.pictures.tree import tree_of
-from widgets.views import paper
+from widgets.views.ring import paper
 
 WORLDS = [1, 2, 3, 4, 5, 8]
 PLANS = list(COLLECTIVES)

@@ -16,7 +16,7 @@ from tests.widgets.golden_ranks import collective, in_batches, ranks_of, told
 from tests.widgets.looking import cells, moving, scenes, stops
 from widgets import Player, RingView
 from widgets.fold import Stretch
-from widgets.views.calls import Calls
+from widgets.views.ring.calls import Calls
 
 # --- in whatever order it was told ---
 

@@ -15,9 +15,9 @@ from widgets.live import pacer
 from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
-from widgets.views.gradient import GradientView
-from widgets.views.graph import GraphView
-from widgets.views.loss import LossView
+from widgets.views.graph.view import GraphView
+from widgets.views.training.gradient import GradientView
+from widgets.views.training.loss import LossView
 
 
 class Steps(View[int]):

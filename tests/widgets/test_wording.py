@@ -9,10 +9,10 @@ import pytest
 import lab
 from lab.events import BackwardFinished, BackwardStarted, OpRecorded
 from tests.widgets.golden import leaf, op, recorded, rule, stored
-from widgets.views import wording
-from widgets.views.graph import GraphView
-from widgets.views.inspector import inspected
-from widgets.views.tape import Entry
+from widgets.views.graph import wording
+from widgets.views.graph.inspector import inspected
+from widgets.views.graph.tape import Entry
+from widgets.views.graph.view import GraphView
 
 
 def entry(op="multiply", parents=(1,), params="", constants=()):

@@ -153,9 +153,7 @@ def _section(part: Part, k: int) -> str:
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
     wide = ' class="lab-wide"'
     rows = "\n".join(
-        f'<div{wide * (len(value) > WIDE)}>'
-        f"<dt>{_safe(name)}</dt><dd>{_safe(value)}</dd></div>"
-        for name, value in facts
+        f"<div{wide * (len(value) > WIDE)}><dt>{_safe(name)}</dt><dd>{_safe(value)}</dd></div>" for name, value in facts
     )
     return f'<dl class="lab-facts">\n{rows}\n</dl>\n' if facts else ""
 

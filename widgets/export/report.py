@@ -29,12 +29,12 @@ from widgets.export.page import Part, page_of
 from widgets.fold import Positions
 from widgets.transport import Transport
 from widgets.view import View
-from widgets.views.calls import LOOK_BACK, Calls
-from widgets.views.cluster import ClusterView
-from widgets.views.data_parallel import DataParallelView
-from widgets.views.loss import LossView
-from widgets.views.pipeline import PipelineView
-from widgets.views.ring import RingView
+from widgets.views.cluster.view import ClusterView
+from widgets.views.data_parallel.view import DataParallelView
+from widgets.views.pipeline.view import PipelineView
+from widgets.views.ring.calls import LOOK_BACK, Calls
+from widgets.views.ring.view import RingView
+from widgets.views.training.loss import LossView
 
 
 class Section(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from widgets.pictures.chart import Chart
 from widgets.pictures.tree import Picture
-from widgets.views.lines import decimated
+from widgets.views.training.lines import decimated
 
 P = TypeVar("P", bound=Picture)
 COLUMNS = ("x", "y", "text", "customdata")

@@ -97,6 +97,9 @@ export default () => {
         const options = {
           height: model.get("height"),
           onSelect: (id) => model.send({ select: id }),
+          onFold: (id) => model.send({ fold: id }),
+          onPin: (id) => model.send({ pin: id }),
+          onFind: (words) => model.send({ find: words }),
           onPoint: (trace, point) => model.send({ point: [trace, point] }),
         };
         if (tree.type === "chart") {

@@ -56,6 +56,9 @@ class Host(anywidget.AnyWidget):
         self._number = self._acked = 0
         self._whole = False
         self._on_select: list[SelectCallback] = []
+        self._on_fold: list[SelectCallback] = []
+        self._on_pin: list[SelectCallback] = []
+        self._on_find: list[SelectCallback] = []
         self._on_point: list[PointCallback] = []
         super().__init__(library=library(), plotly=self._needs(), height=height, twin=uuid.uuid4().hex)
         self.on_msg(self._received)
@@ -123,23 +126,30 @@ class Host(anywidget.AnyWidget):
         if "resync" in content:
             self._whole = True
             self._pacer.request(self)
-        if isinstance(content.get("select"), str):
-            self._selected(content["select"])
+        for said, callbacks in (("select", self._on_select), ("fold", self._on_fold), ("pin", self._on_pin)):
+            if isinstance(content.get(said), str):
+                self._chosen(content[said], callbacks)
+        if isinstance(content.get("find"), str):
+            for find in tuple(self._on_find):
+                find(content["find"][:200])
         point = content.get("point")
         if isinstance(point, list) and len(point) == 2 and all(isinstance(i, int) for i in point):
             for pointed in tuple(self._on_point):
                 pointed(point[0], point[1])
 
-    def _selected(self, key: str) -> None:
+    def _chosen(self, key: str, callbacks: list[SelectCallback]) -> None:
+        """Tell the callbacks, if there is such a node."""
         with self._guard:
             known = key in self._sent.get("nodes", ()) or key in self._wanted.get("nodes", ())
         if known:
-            for callback in tuple(self._on_select):
+            for callback in tuple(callbacks):
                 callback(key[1:])
 
     def close(self) -> None:
         """End the widget and its layout (ipywidgets would leave that behind)."""
-        layout, self._on_select, self._on_point = self.layout, [], []
+        layout = self.layout
+        for callbacks in (self._on_select, self._on_fold, self._on_pin, self._on_find, self._on_point):
+            callbacks.clear()
         super().close()
         if layout is not None:
             layout.close()
@@ -164,6 +174,18 @@ class SceneHost(Host):
     def on_select(self, callback: SelectCallback) -> None:
         """Call `callback(node_id)` when a node is clicked, or chosen with Enter."""
         self._on_select.append(callback)
+
+    def on_fold(self, callback: SelectCallback) -> None:
+        """Call `callback(node_id)` when a node shall be opened or closed; see `Node.fold`."""
+        self._on_fold.append(callback)
+
+    def on_pin(self, callback: SelectCallback) -> None:
+        """Call `callback(node_id)` when a node shall be pinned, or not any more."""
+        self._on_pin.append(callback)
+
+    def on_find(self, callback: SelectCallback) -> None:
+        """Call `callback(text)` when a reader looks for nodes, "" when not any more; a page then has a search field."""
+        self._on_find.append(callback)
 
 
 class ChartHost(Host):

@@ -17,8 +17,11 @@ class Chart:
         figure: any `go.Figure`, without a template of its own (the theme of the page colours it).
         caption: one sentence that says the point, and run or simulation.
         title: short name, for the page title and for screen readers.
+        provenance, made: as of a Scene.
     """
 
     figure: go.Figure
     caption: str = ""
     title: str = ""
+    provenance: str = ""
+    made: str = ""

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 NODE_KINDS: tuple[str, ...] = (
-    "leaf", "op", "constant", "output", "group", "rank", "device", "forward_span", "backward_span",
+    "leaf", "op", "constant", "output", "group", "frame", "rank", "device", "forward_span", "backward_span",
 )  # fmt: skip
-"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, rank: disc, device:
-a large box whose fill says too whether it is idle or in trouble, forward_span and backward_span: bars of a Gantt, the
-second hatched, both with small text that is not cut)."""
+"""What a node is: decides its shape (leaf: rounded, op: pill, constant: plain box, group: stacked, frame: an open group
+under edges and nodes around what it holds, its label in the top left corner, rank: disc, device: a large box
+whose fill says too whether it is idle or in trouble, forward_span and backward_span: bars of a Gantt, the second
+hatched, both with small text that is not cut)."""
 
 SPANS = frozenset({"forward_span", "backward_span"})
 """Kinds of nodes that are bars on a time axis."""
@@ -46,6 +47,9 @@ class Node(NamedTuple):
     """Magnitude in 0..1 for the sequential palette, -1..1 for the diverging one; None: the neutral fill of its kind."""
     aria: str = ""
     """What a screen reader says; empty: label, sublabel and gradient."""
+    fold: str = ""
+    """"closed": it opens (its corner is clicked, or + pressed) and shows what it holds; "open": it can be closed again
+    (-); "": neither. The page asks, `Host.on_fold` hears it."""
 
 
 class Edge(NamedTuple):
@@ -113,6 +117,10 @@ class Scene:
         palette: what `Node.tone` means: "sequential" (0..1, Cividis) or "diverging" (-1..1, blue to orange).
         extent: width and height from (0, 0) of what is shown in the end, so that a growing picture keeps its scale.
         marks: lines, bars and words around the nodes, within `extent`; ids are unique among them.
+        lit: ids of nodes and edges that stand out while all others fade, as a value's path; empty: nothing fades.
+        pinned: ids of nodes that the reader holds on to: they have a pin.
+        provenance: where the numbers are from, in words, shown under the caption.
+        made: "run", "live", "paced", "throttled" or "simulated": the mark before the provenance; "" for none.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -125,3 +133,7 @@ class Scene:
     palette: str = "sequential"
     extent: tuple[float, float] = (0.0, 0.0)
     marks: tuple[Mark, ...] = ()
+    lit: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
+    provenance: str = ""
+    made: str = ""

@@ -79,6 +79,9 @@ def _scene(scene: Scene) -> dict[str, Json]:
         "nodes": nodes,
         "edges": edges,
         **({"marks": marks} if marks else {}),
+        **({"lit": sorted(f"#{name}" for name in scene.lit)} if scene.lit else {}),
+        **({"pinned": sorted(f"#{name}" for name in scene.pinned)} if scene.pinned else {}),
+        **_present(provenance=scene.provenance, made=scene.made),
         "tokens": [
             {
                 "edge": f"#{t.edge}",
@@ -109,7 +112,8 @@ def _node(node: Node) -> dict[str, Json]:
     texts = _present(label=node.label, sublabel=node.sublabel, gradient=node.gradient, aria=node.aria)
     tone: dict[str, Json] = {} if node.tone is None or math.isnan(node.tone) else {"tone": round(float(node.tone), 3)}
     state = {} if node.state == "idle" else {"state": node.state}
-    return {**box, **texts, "kind": node.kind, **state, **tone}
+    fold = {"fold": node.fold} if node.fold else {}
+    return {**box, **texts, "kind": node.kind, **state, **tone, **fold}
 
 
 def _mark(mark: Mark) -> dict[str, Json]:
@@ -142,6 +146,7 @@ def _chart(chart: Chart) -> dict[str, Json]:
         "caption": text_of(chart.caption),
         "data": plain(figure["data"]),
         "layout": plain(layout),
+        **_present(provenance=chart.provenance, made=chart.made),
     }
 
 

@@ -1,0 +1,1 @@
+"""ClusterView: the workers of a cluster."""

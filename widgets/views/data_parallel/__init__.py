@@ -1,0 +1,1 @@
+"""DataParallelView: the replicas of a data-parallel training."""

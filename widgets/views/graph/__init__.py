@@ -1,0 +1,1 @@
+"""GraphView: the tape as it grows, and gradients on their way back."""

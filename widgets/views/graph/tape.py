@@ -1,0 +1,285 @@
+"""What a recording says of the tape up to a point: operations, values, gradients and what happened last.
+
+A `Tape` is a value. Folding one event makes a new one that shares what did not change; folding a stretch copies once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.events import (
+    Array,
+    BackwardFinished,
+    BackwardStarted,
+    Event,
+    GradientCleared,
+    GradientStored,
+    LeafUsed,
+    OpRecorded,
+    RuleApplied,
+    ValueSeen,
+    ValueWritten,
+)
+from widgets.fold import Stretch
+from widgets.views.graph.hooks import changed_by_hook
+
+LISTENS: tuple[type[Event], ...] = (
+    LeafUsed, OpRecorded, ValueSeen, BackwardStarted, RuleApplied, GradientStored, BackwardFinished,
+    ValueWritten, GradientCleared,
+)  # fmt: skip
+
+FORGOTTEN = -2
+"""In `Tape.targets`: the edge got something, but the gradient that it became part of was cleared since."""
+
+
+class Seen(NamedTuple):
+    """What an array looked like: statistics over its finite entries, and the entries where they were kept."""
+
+    shape: tuple[int, ...]
+    minimum: float
+    maximum: float
+    mean: float
+    norm: float
+    n_nonfinite: int
+    value: Array | None
+
+    @property
+    def signed(self) -> bool:
+        """Whether its entries do not differ in sign; an array without finite entries has none."""
+        return self.minimum >= 0 or self.maximum <= 0
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+
+class Entry(NamedTuple):
+    """One node of the tape. `op` is "" for a leaf; the other fields are those of LeafUsed and OpRecorded."""
+
+    node: int
+    op: str
+    name: str
+    parents: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    constants: tuple[str, ...] = ()
+    module: str = ""
+    file: str = ""
+    line: int = 0
+    value: Seen | None = None
+    gradient: Seen | None = None
+    walk: int = -1
+    """Number of the backward walk that the gradient is of (0: it began before the recording); -1: none yet."""
+    accumulated: bool = False
+    """The gradient was added to one that the leaf already had."""
+    before: Array | None = None
+    """What a leaf had stored before this walk, where the values are known."""
+    operands: tuple[Seen | None, ...] = ()
+    """What the operands looked like when the operation ran: a leaf can be written later."""
+    cleared: bool = False
+    """It had a gradient that was cleared."""
+    params: str = ""
+    """Parameters of the operation as one writes them: "axis=0", "[1:]"."""
+    came: Seen | None = None
+    """The sum of what came back, where a hook made another gradient of it."""
+
+    @property
+    def stored(self) -> Array | None:
+        """What a leaf has in `.grad` now, where values are known: the latest gradient, and what it was added to."""
+        latest = None if self.gradient is None else self.gradient.value
+        if latest is None or not self.accumulated:
+            return latest
+        return None if self.before is None else np.add(self.before, latest)
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether its gradient is complete; 0 is a gradient too."""
+        return self.walk >= 0
+
+
+class Now(NamedTuple):
+    """What happened last: "op", "start", "rule", "stored", "finish", "written", "cleared" at a node; "" at first."""
+
+    kind: str = ""
+    node: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """The state of a GraphView.
+
+    Attributes:
+        entries: by node, in order of creation. Never changed after the Tape was made, like all that follows.
+        contributions: what the rule of a node sent to its operand number i, by (node, i), of the latest walk there.
+        targets: for each node whose rules ran in the latest walk there, which edges got something: the node at the
+            other end, -1 where no gradient was wanted, FORGOTTEN where it was cleared since.
+        now: what happened last.
+        n_walks: backward walks begun.
+        root: node at which the latest walk began, -1 before.
+        n_left_out: operations beyond the limit, counted and not kept.
+        largest: of all gradients with a sign that were ever seen, so that a colour means the same at every stop.
+    """
+
+    entries: Mapping[int, Entry] = field(default_factory=dict)
+    contributions: Mapping[tuple[int, int], Seen] = field(default_factory=dict)
+    targets: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    now: Now = field(default_factory=Now)
+    n_walks: int = 0
+    root: int = -1
+    n_left_out: int = 0
+    largest: float = 0.0
+
+    def folded(self, event: Event, limit: int) -> Tape:
+        """This tape after one more event."""
+        pen = _Pen(self, limit)
+        pen.write(event)
+        return pen.tape()
+
+    def folded_many(self, stretch: Stretch, limit: int) -> Tape:
+        """This tape after a stretch of events: what cannot matter is left out by columns."""
+        pen = _Pen(self, limit)
+        grows = np.sort(np.concatenate([stretch.positions(LeafUsed), stretch.positions(OpRecorded)]))
+        room = max(0, limit - len(pen.entries))
+        kept, cut = grows[:room], grows[room:]
+        pen.n_left_out += int(np.isin(cut, stretch.positions(OpRecorded)).sum())
+        known = list(pen.entries)
+        for kind in (LeafUsed, OpRecorded):
+            known += stretch.columns(kind)["node"][np.isin(stretch.positions(kind), kept)].tolist()
+        parts = [kept, stretch.positions(BackwardStarted), stretch.positions(BackwardFinished)]
+        for other in (ValueSeen, RuleApplied, GradientStored, ValueWritten, GradientCleared):
+            positions = stretch.positions(other)
+            if len(positions):
+                parts.append(positions[np.isin(stretch.columns(other)["node"], known)])
+        for p in np.sort(np.concatenate(parts)):
+            pen.write(stretch.events[int(p)])
+        return pen.tape()
+
+
+class _Pen:
+    """A Tape being written: plain dictionaries, owned by one fold and handed over at its end."""
+
+    def __init__(self, tape: Tape, limit: int) -> None:
+        self.limit = limit
+        self.entries, self.contributions = dict(tape.entries), dict(tape.contributions)
+        self.targets, self.now = dict(tape.targets), tape.now
+        self.n_walks, self.root, self.n_left_out, self.largest = tape.n_walks, tape.root, tape.n_left_out, tape.largest
+
+    def tape(self) -> Tape:
+        return Tape(
+            self.entries, self.contributions, self.targets, self.now,
+            self.n_walks, self.root, self.n_left_out, self.largest,
+        )  # fmt: skip
+
+    def write(self, event: Event) -> None:
+        match event:
+            case LeafUsed():
+                self._grow(Entry(event.node, "", event.name, (), event.shape, event.dtype))
+            case OpRecorded():
+                self._grow(_entry(event))
+            case ValueSeen():
+                self._see(event)
+            case BackwardStarted():
+                self._start(event.root)
+            case RuleApplied() if event.node in self.entries:
+                self.targets[event.node] = event.targets
+                self.now = Now("rule", event.node)
+            case GradientStored() if event.node in self.entries:
+                entry = self.entries[event.node]
+                before = entry.before if event.accumulated else None
+                self.entries[event.node] = entry._replace(
+                    accumulated=event.accumulated, walk=self.n_walks, before=before
+                )
+                self.now = Now("stored", event.node)
+            case ValueWritten() if event.node in self.entries:
+                self.entries[event.node] = self.entries[event.node]._replace(value=None)  # its ValueSeen may follow
+                self.now = Now("written", event.node)
+            case GradientCleared() if event.node in self.entries:
+                self._clear(event.node)
+            case BackwardFinished():
+                self.now = Now("finish", event.root)
+            case _:
+                pass  # of a node beyond the limit
+
+    def _grow(self, entry: Entry) -> None:
+        if len(self.entries) >= self.limit:
+            self.n_left_out += bool(entry.op)
+            return
+        if entry.op:
+            operands = (self.entries.get(p) for p in entry.parents)
+            entry = entry._replace(operands=tuple(None if e is None else e.value for e in operands))
+            self.now = Now("op", entry.node)
+        self.entries[entry.node] = entry
+
+    def _see(self, event: ValueSeen) -> None:
+        entry = self.entries.get(event.node)
+        if entry is None:
+            return
+        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, event.norm, event.n_nonfinite, event.value)
+        if event.role == "value":
+            self.entries[event.node] = entry._replace(value=seen)
+        elif event.role == "gradient":
+            before = entry.stored if entry.walk != self.n_walks else entry.before
+            self.entries[event.node] = entry._replace(
+                gradient=seen, walk=self.n_walks, before=before, came=self._hooked(entry, seen)
+            )
+            if seen.signed:
+                self.largest = max(self.largest, abs(seen.mean))
+        else:
+            self.contributions[event.source, event.argument] = seen
+
+    def _hooked(self, entry: Entry, gradient: Seen) -> Seen | None:
+        if any(source not in self.entries for source, _ in self.contributions):
+            return None  # part of the graph is not known: what came back from there is not either
+        came = [
+            self.contributions.get((source, i))
+            for source, targets in self.targets.items()
+            if self.entries[source].walk == self.n_walks
+            for i, target in enumerate(targets)
+            if target == entry.node
+        ]
+        return changed_by_hook(gradient, came, entry.dtype)
+
+    def _clear(self, node: int) -> None:
+        """No gradient any more, and what came back for it is part of no gradient."""
+        entry = self.entries[node]
+        self.entries[node] = entry._replace(
+            gradient=None, walk=-1, accumulated=False, before=None, came=None,
+            cleared=entry.cleared or entry.has_gradient,
+        )  # fmt: skip
+        self.now = Now("cleared", node)
+        for source, targets in self.targets.items():
+            if node in targets:
+                self.targets[source] = tuple(FORGOTTEN if t == node else t for t in targets)
+                for i in (i for i, t in enumerate(targets) if t == node):
+                    self.contributions.pop((source, i), None)
+
+    def _start(self, root: int) -> None:
+        """A new walk: what an earlier one left on the same nodes is old; leaves keep what they have."""
+        self.n_walks, self.root, self.now = self.n_walks + 1, root, Now("start", root)
+        stack, seen = [root], {root}
+        while stack:
+            node = stack.pop()
+            entry = self.entries.get(node)
+            if entry is None or not entry.op:
+                continue
+            if entry.gradient is not None or node in self.targets:
+                self.entries[node] = entry._replace(gradient=None, walk=-1, came=None)
+                self.targets.pop(node, None)
+                for i in range(len(entry.parents)):
+                    self.contributions.pop((node, i), None)
+            fresh = [p for p in entry.parents if p not in seen]
+            seen.update(fresh)
+            stack.extend(fresh)
+
+
+def _entry(event: OpRecorded) -> Entry:
+    return Entry(
+        event.node, event.op, "", event.parents, event.shape, event.dtype,
+        event.constants, event.module, event.file, event.line, params=getattr(event, "params", ""),
+    )  # fmt: skip

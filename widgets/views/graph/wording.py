@@ -1,0 +1,195 @@
+"""How nodes of a tape are called and how formulas are written with numbers: text in, text out.
+
+Results are called v₁, v₂, ... in order, as in the literature; a formula is that of the op's own record.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from widgets.pictures import theme
+from widgets.views.graph.tape import Entry, Seen, Tape
+
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_MORE_INFIX = {"matmul": "@"}
+"""Operators of ops whose record has no formula."""
+
+
+def subscript(n: int) -> str:
+    """The number in subscript digits.
+
+    Example:
+        >>> subscript(12)
+        '₁₂'
+    """
+    return str(n).translate(_SUBSCRIPTS)
+
+
+def record(op: str) -> Any:
+    """The record of an op in the table, or None for one that this version does not know."""
+    from lab.ops import PRIMITIVES
+
+    return PRIMITIVES.get(op)
+
+
+def names(entries: Mapping[int, Entry]) -> dict[int, str]:
+    """What each node is called: leaves by their name (t₁ where there is none), results v₁, v₂, ...; all distinct."""
+    called: dict[int, str] = {}
+    used: dict[str, int] = {}
+    for node, entry in entries.items():
+        stem = "v" if entry.op else (entry.name or "t")
+        used[stem] = k = used.get(stem, 0) + 1
+        called[node] = stem + subscript(k) if entry.op or not entry.name or k > 1 else stem
+    return called
+
+
+def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
+    """The operands of an operation by name; those that are not tracked by their number, or by their shape."""
+    texts = entry.constants or ("",) * len(entry.parents)
+    return [
+        called.get(p, _constant(text) or ("·" if p >= 0 else "const"))
+        for p, text in zip(entry.parents, texts, strict=False)
+    ]
+
+
+def _constant(text: str) -> str:
+    """The event's "(8, 4) float32" as "data 8×4", "(2,) float32" as "array(2)"; other texts as they are."""
+    found = re.match(r"\(([\d, ]*)\) ", text)
+    if not found:
+        return text
+    axes = [axis for axis in found.group(1).replace(" ", "").split(",") if axis]
+    return f"data {'×'.join(axes)}" if len(axes) > 1 else f"array({axes[0]})" if axes else "scalar"
+
+
+def expression(entry: Entry, called: Mapping[int, str]) -> str:
+    """What was computed, as one would write it: "x * y", "relu(v₃)", "sum(w, axis=0)", "w[1:]"."""
+    args = operands(entry, called)
+    if entry.op == "getitem" and entry.params and args:
+        return f"{args[0]}[{entry.params.removeprefix('index=').removeprefix('[').removesuffix(']')}]"
+    known = record(entry.op)
+    pattern = _short_formula(known) or (f"a {_MORE_INFIX[entry.op]} b" if entry.op in _MORE_INFIX else "")
+    if not pattern:
+        return f"{entry.op}({', '.join([*args, *filter(None, [entry.params])])})"
+    formal = tuple(known.arguments) if known is not None and _short_formula(known) else ("a", "b")
+    return filled(pattern, dict(zip(formal, args, strict=False)))
+
+
+def _short_formula(known: Any) -> str:
+    """The formula of the record if it is one operator between names; longer ones are called by the op's name."""
+    return _one_operator(getattr(known, "formula", "") or "")
+
+
+@lru_cache(256)
+def _one_operator(text: str) -> str:
+    if not text:
+        return ""
+    body = ast.parse(text, mode="eval").body
+    parts = [body.left, body.right] if isinstance(body, ast.BinOp) else [getattr(body, "operand", None)]
+    return text if isinstance(body, ast.BinOp | ast.UnaryOp) and all(isinstance(p, ast.Name) for p in parts) else ""
+
+
+def filled(formula: str, values: Mapping[str, str]) -> str:
+    """The formula with names replaced; what starts with a minus or is itself a formula gets parentheses.
+
+    Example:
+        >>> filled("ct * y", {"ct": "1", "y": "-3"})
+        '1 * (-3)'
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        text = values.get(match.group())
+        if text is None:
+            return match.group()
+        return f"({text})" if text.startswith(("-", theme.MINUS)) and match.start() else text
+
+    return re.sub(r"[A-Za-z_]\w*", replace, formula)
+
+
+def scalar(seen: Seen | None) -> str:
+    """The number, if the array has one entry; else ""."""
+    if seen is None or seen.size != 1:
+        return ""
+    if seen.value is not None:
+        return theme.short(np.asarray(seen.value).reshape(()).item())
+    return "not finite" if seen.n_nonfinite else theme.short(seen.mean)
+
+
+def sum_of_walks(entry: Entry) -> tuple[str, str, str]:
+    """For a leaf whose gradient was added to an earlier one: before, new and now, as single numbers; "" unknown."""
+    stored = entry.stored
+    if not entry.accumulated or stored is None or stored.size != 1 or entry.before is None:
+        return "", "", ""
+    before, total = (theme.short(np.asarray(a).reshape(()).item()) for a in (entry.before, stored))
+    return before, scalar(entry.gradient), total
+
+
+def short(seen: Seen | None) -> str:
+    """An array in at most about 24 characters: the number, the entries, or the shape and the norm."""
+    if seen is None:
+        return ""
+    if seen.size == 1:
+        return scalar(seen)
+    if seen.value is not None and len(seen.shape) == 1 and seen.size <= 4:
+        text = "[" + ", ".join(theme.short(float(v)) for v in seen.value) + "]"
+        if len(text) <= 24:
+            return text
+    bad = f", {seen.n_nonfinite} not finite" if seen.n_nonfinite else ""
+    return f"{shape(seen.shape)} norm {theme.short(seen.norm)}{bad}"
+
+
+def shape(axes: tuple[int, ...]) -> str:
+    """A shape as one says it.
+
+    Example:
+        >>> shape((64, 128)), shape(()), shape((3,))
+        ('64×128', 'scalar', '3')
+    """
+    return "×".join(map(str, axes)) or "scalar"
+
+
+def clipped(text: str, most: int = 30) -> str:
+    r"""The text, cut with an ellipsis where it is longer; on one line, without what is invisible.
+
+    Example:
+        >>> clipped("a\nvery long name indeed", 12)
+        'a very long…'
+    """
+    flat = "".join(c if c.isprintable() else " " for c in text)
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
+
+
+def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:
+    """The rule of the edge to operand i: as the record has it, and with the numbers of this run ("" if no scalars)."""
+    known = record(entry.op)
+    rule = known.rule_text(i) if known is not None else ""
+    if not rule:
+        return "", ""
+    values = {"ct": scalar(entry.gradient), "out": scalar(entry.value)}
+    values |= dict(zip(known.arguments, _operand_numbers(entry), strict=False))
+    sent = scalar(tape.contributions.get((entry.node, i)))
+    used = set(re.findall(r"[A-Za-z_]\w*(?!\w*\()", rule)) & set(values)
+    if not sent or not all(values[name] for name in used):
+        return rule, ""
+    return rule, f"{filled(rule, {name: values[name] for name in used})} = {sent}"
+
+
+def formula_with_numbers(entry: Entry) -> str:
+    """The forward formula with the numbers of this run and its result; "" where they are not single numbers."""
+    known, out = record(entry.op), scalar(entry.value)
+    text = getattr(known, "formula", "") or ""
+    numbers = _operand_numbers(entry)
+    if not text or not out or not all(numbers):
+        return ""
+    return f"{filled(text, dict(zip(known.arguments, numbers, strict=False)))} = {out}"
+
+
+def _operand_numbers(entry: Entry) -> list[str]:
+    texts = entry.constants or ("",) * len(entry.parents)
+    seen = entry.operands or (None,) * len(entry.parents)
+    return [scalar(s) or (text if p < 0 else "") for p, s, text in zip(entry.parents, seen, texts, strict=False)]

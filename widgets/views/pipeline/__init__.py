@@ -1,0 +1,1 @@
+"""PipelineView: micro-batches on their way through stages."""

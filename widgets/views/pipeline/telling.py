@@ -1,0 +1,129 @@
+"""What a PipelineView says: its caption, what happened last, the bubble in numbers, every rank in words."""
+
+from __future__ import annotations
+
+from widgets.fold import Events
+from widgets.pictures.theme import short
+from widgets.views.nothing import nothing_for
+from widgets.views.pipeline.moment import Moment
+from widgets.views.pipeline.trace import Trace
+
+PACED = "paced: an action lasts at least its nominal time; no measure of this machine"
+
+
+def milliseconds(time: float) -> str:
+    """A time as one says it.
+
+    Example:
+        >>> milliseconds(12.34567), milliseconds(0.01234), milliseconds(2400.0)
+        ('12.3 ms', '0.0123 ms', '2.4 s')
+    """
+    if abs(time) >= 1000:
+        return f"{time / 1000:.3g} s"
+    return f"{time:.3g} ms"
+
+
+def share(part: float) -> str:
+    """A share of the whole.
+
+    Example:
+        >>> share(3 / 11)
+        '27.3 %'
+    """
+    return f"{100 * part:.1f} %"
+
+
+def bubble_lines(moment: Moment) -> list[str]:
+    """The bubble, measured and on paper, as a line or two."""
+    if moment.report is None:
+        n_all = f" of {moment.n_actions}" if moment.n_actions else ""
+        return [f"step {moment.number}: {len(moment.done)}{n_all} actions so far; the bubble is known at its end"]
+    p, m = moment.report.n_ranks, moment.report.n_micro
+    paper = f", {share(moment.plan.bubble)} ideal for this order" if moment.plan is not None else ""
+    over = "" if moment.over else f" ({len(moment.done)} of {moment.n_actions} actions are shown)"
+    formula = f"(p − 1) / (m + p − 1) = {p - 1} / {m + p - 1} = {share(moment.report.ideal_bubble)}"
+    return [
+        f"bubble of step {moment.number}: {share(moment.report.bubble)} measured{paper}{over}",
+        f"text book: {formula} for p = {p} ranks, m = {m} micro-batches",
+    ]
+
+
+def sentence(moment: Moment) -> str:
+    """What happened last."""
+    done = moment.last
+    if done is None:
+        if moment.over and moment.report is not None:
+            took = f"{moment.n_actions} actions in {milliseconds(moment.report.makespan)}"
+            return f"Step {moment.number} is over: {took}, bubble {share(moment.report.bubble)}."
+        n_all = f" of {moment.n_actions}" if moment.n_actions else ""
+        return f"Step {moment.number}: {len(moment.done)}{n_all} actions are finished."
+    way = "backward" if done.backward else "forward"
+    sent = ""
+    if moment.moved is not None:
+        what, side = ("gradient", "left") if done.backward else ("activation", "right")
+        sent = f"; its {what} ({n_bytes(moment.moved.n_bytes)}) goes {side} to stage {moment.moved.dst}"
+    return f"Stage {done.stage} finished the {way} of micro-batch {done.micro}{sent}."
+
+
+def n_bytes(n: int) -> str:
+    """A number of bytes.
+
+    Example:
+        >>> n_bytes(512), n_bytes(2048), n_bytes(3_500_000)
+        ('512 B', '2.0 KiB', '3.3 MiB')
+    """
+    value, unit = float(n), "B"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            break
+        value /= 1024
+    return f"{n} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def account(moment: Moment) -> str:
+    """The whole moment in words."""
+    lines = [sentence(moment), *bubble_lines(moment)]
+    for rank in range(moment.n_ranks):
+        mine = sorted((d for d in moment.done if d.rank == rank), key=lambda d: d.start)
+        busy = sum(d.end - d.start for d in mine)
+        order = " ".join(d.name if d.stage == rank else f"{d.stage}{d.name}" for d in mine) or "nothing yet"
+        live = [n for _, n in moment.live(rank)]
+        held = f"; holds {live[-1]} activations now, {max(live)} at most" if live else ""
+        lines.append(f"rank {rank}: {order}; busy for {milliseconds(busy)}{held}")
+    if moment.paced:
+        lines.append(f"Times are {PACED}.")
+    return "\n".join(lines)
+
+
+def caption(moment: Moment, run: str) -> str:
+    """The point of the picture, and that it shows a run, or one on paced devices."""
+    source = f"From the run {run!r}" if run else "From a run"
+    if moment.paced:
+        source += f" on paced devices ({PACED})"
+    plan = ""
+    if moment.plan is not None and moment.report is not None:
+        plan = " Below each: the same order without delays."
+    elif moment.plan is not None:
+        plan = " Below each: an earlier step without delays."
+    core = "" if moment.paced else " or for a core"
+    return (
+        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
+        f" it waits, for another{core}.{plan} Grey: the activations that it holds, darkest at the peak."
+    )
+
+
+def why_empty(trace: Trace, events: Events, chosen: int | None) -> str:
+    """Why there is no picture.
+
+    Args:
+        events: the recording that it would be of.
+        chosen: the step that was asked for.
+    """
+    if trace.n and chosen is not None:
+        return f"There is no step {short(chosen)} here: choose another."
+    if trace.running:
+        return "A pipeline has begun; its first action is not finished yet."
+    if events.live:
+        return "No action of a pipeline is finished yet: each will be a bar."
+    write = "run = lab.fit(model, train, on=Pipeline(cluster)), then PipelineView(run)"
+    return nothing_for("PipelineView", "a training on a pipeline, stage by stage", write, events)

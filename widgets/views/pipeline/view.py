@@ -1,0 +1,161 @@
+"""PipelineView: micro-batches go through the stages; what each rank did when, over what its order would ideally take.
+
+Above, activations move right and gradients left; below, for each rank, the measured spans over those of the plan and
+the activations that it holds. One optimiser step at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from lab.events import ActionFinished, Event, RankFinished, StepFinished
+from widgets.fold import Events, Positions, Stretch, merged
+from widgets.pictures.scene import Scene
+from widgets.view import View
+from widgets.views.pipeline.moment import History, Moment
+from widgets.views.pipeline.parts import board_of, marks_of, spans_of, stages_of, ways_of
+from widgets.views.pipeline.telling import account, caption, why_empty
+from widgets.views.pipeline.trace import LISTENS, STEP, Trace
+
+MOST_STOPS = 1000
+"""A player stops at each action of so many; of a longer recording at each end of a step, and at each action of one."""
+LISTED = 200
+"""So many steps are offered to choose from."""
+
+LEGEND = {
+    "forward_span": "forward (F)", "backward_span": "backward (B)", "forward": "activation", "backward": "gradient",
+    "active": "runs now", "waiting": "waits", "done": "finished",
+}  # fmt: skip
+
+
+class PipelineView(View[Trace]):
+    """One optimiser step of a pipeline: stages and what moves between them, spans of all ranks, plan, live activations.
+
+    Args:
+        source: a Run, or a Recording with ActionFinished events.
+        step: the step to show, by its number; None is the latest complete one, and while playing the one that runs.
+
+    Example:
+        >>> import lab
+        >>> from lab.events import ActionFinished, bus
+        >>> with lab.record() as rec:
+        ...     bus.emit(ActionFinished("F", 0, 0, False, 0, 4_000_000, 1))
+        >>> PipelineView(rec).sentence_at(1)
+        'Stage 0 finished the forward of micro-batch 0.'
+    """
+
+    listens = LISTENS
+    stops = (ActionFinished,)
+    title = "Pipeline"
+
+    def __init__(self, source: Any, *, step: int | None = None) -> None:
+        super().__init__(source)
+        self.step = step
+        self._newest: tuple[tuple[int, bool], History] | None = None
+        self._choice: Any = None
+
+    def start(self) -> Trace:
+        return Trace()
+
+    def fold(self, state: Trace, event: Event) -> Trace:
+        return state.folded((event,))
+
+    def fold_many(self, state: Trace, stretch: Stretch) -> Trace:
+        return state.folded(stretch.of(LISTENS))
+
+    def history(self) -> History:
+        """All that the recording knows by now."""
+        over = not self.recording.live  # asked before: what came before the end is in the state
+        n = len(self.recording)
+        if self._newest is None or self._newest[0] != (n, over):
+            self._newest = (n, over), History(self.state_at(n), over=over)
+        return self._newest[1]
+
+    def moment(self, state: Trace) -> Moment | None:
+        """What is shown of a state; None if there is nothing."""
+        history = self.history()
+        chosen = None if self.step is None else _step_of(history, self.step)
+        shown = history.shown(state.n, chosen)
+        if shown < 0 or not history.of(shown):
+            return None
+        silent = history.over and not (history.trace.names or history.trace.ended)  # no event will tell a step's end
+        return history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+
+    def picture(self, state: Trace) -> Scene:
+        moment = self.moment(state)
+        if moment is None:
+            return Scene(caption=self._why_empty(state), title=self.title)
+        board = board_of(moment)
+        edges, tokens = ways_of(moment, board)
+        nodes = [*stages_of(moment, board), *spans_of(moment, board)]
+        there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges}
+        legend = tuple((mark, words) for mark, words in LEGEND.items() if mark in there)
+        words = caption(moment, self._run())
+        return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, extent=board.extent,
+                     marks=tuple(marks_of(moment, board)))  # fmt: skip
+
+    def text(self, state: Trace) -> str:
+        moment = self.moment(state)
+        return self._why_empty(state) if moment is None else account(moment)
+
+    def _why_empty(self, state: Trace) -> str:
+        return why_empty(state, self.recording, self.step)
+
+    def _run(self) -> str:
+        where = self.recording.positions(ActionFinished)
+        return self.recording[int(where[0])].run if len(where) else ""
+
+    def stop_positions(self, events: Events) -> Positions:
+        """After each action, in order of time, and at each step's end."""
+        history, where = self.history(), events.positions(ActionFinished)
+        where = where[: len(history.table)]
+        step = history.table[: len(where), STEP]
+        ends = np.append(step[1:] != step[:-1], True) if len(step) else np.empty(0, bool)
+        told = events.positions(StepFinished if history.trace.names else RankFinished)
+        n = np.searchsorted(where, told)  # actions finished by then
+        told = told[(n > 0) & ends[n - 1]] if len(ends) else told[:0]
+        told = told if history.trace.names else told[-1:]
+        wanted = np.ones(len(where), dtype=bool)
+        if self.step is not None:
+            wanted = step == _step_of(history, self.step)
+            told = told[wanted[np.searchsorted(where, told) - 1]]
+        elif len(where) > MOST_STOPS:
+            wanted = ends | (step == history.latest())
+        return merged(where[wanted], told) + 1
+
+    # --- controls ---
+
+    def build(self) -> Any:
+        """The picture with a list of steps above it."""
+        import ipywidgets as ipw
+
+        self._choice = ipw.Dropdown(description="Step", options=[("latest", None)], tooltip="Step that is shown")
+        self._choice.observe(self._choose, "value")
+        box = ipw.VBox([self._choice, self.host])
+        self.shown()
+        return box
+
+    def _choose(self, change: Mapping[str, Any]) -> None:
+        if change["new"] != self.step:
+            self.step = change["new"]
+            self.show(self.position)
+
+    def shown(self) -> None:
+        if self._choice is None:
+            return
+        history = self.history()
+        numbers = list(dict.fromkeys(history.trace.number(step) for step in history.steps))[-LISTED:]
+        if self.step is not None and self.step not in numbers:
+            numbers.insert(0, self.step)
+        options = (("latest", None), *((str(n), n) for n in numbers))
+        if tuple(self._choice.options) != options:
+            self._choice.options = options
+            self._choice.value = self.step
+
+
+def _step_of(history: History, number: int) -> int:
+    """The latest step of that number, -1 if there is none."""
+    return next((step for step in reversed(history.steps) if history.trace.number(step) == number), -1)

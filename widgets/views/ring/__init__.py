@@ -1,0 +1,1 @@
+"""RingView: one collective, hop by hop."""

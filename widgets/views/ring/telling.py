@@ -1,0 +1,192 @@
+"""What a collective says in sentences: what happened last, the caption, and who holds what."""
+
+from __future__ import annotations
+
+from widgets.views.ring import paper
+from widgets.views.ring.collective import Cell, Collective, Holdings
+from widgets.views.ring.parts import by_sender, carried, fate
+from widgets.views.ring.plan import MOST_RANKS, Plan
+from widgets.views.ring.right import complete, exact, overflowed, wrong
+from widgets.views.ring.words import aloud, parts, written
+from widgets.views.words import n_bytes, why_lost
+
+TOLD = 4
+"""So many hops of a step are told one by one."""
+
+RESULTS = {
+    "all_reduce": "every rank holds the sum of all parts",
+    "reduce": "rank {root} holds the sum of all parts",
+    "broadcast": "every rank holds what rank {root} had",
+    "reduce_scatter": "every rank holds the sum of all parts in its own chunk",
+    "all_gather": "every rank holds every rank's chunk",
+    "send_recv": "one rank holds what rank {root} had",
+    "shift": "every rank holds what the rank before it had",
+    "barrier": "every rank knows that all others came here",
+}
+
+
+def total(state: Collective, plan: Plan) -> int:
+    """Number of steps of the whole collective, 0 while it is not known."""
+    costs = paper.COSTS.get((plan.about.operation, plan.about.algorithm))
+    known = int(costs.steps.of(plan.about.world_size)) if costs is not None else 0
+    return max(known, len(plan.steps)) if known or state.finished else 0
+
+
+def moment(state: Collective, plan: Plan, *, over: bool) -> str:
+    """Short: "start", "step 3 of 6", "end"."""
+    if over or state.broken:
+        return "end"
+    n = len(state.steps)
+    of = total(state, plan)
+    return (f"step {n} of {of}" if of else f"step {n}") if n else "start"
+
+
+def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
+    """What happened last."""
+    about, n = plan.about, plan.about.world_size
+    what = f"{about.operation} by {about.algorithm}"
+    if state.broken:
+        return _broken(state, what)
+    if state.finished:
+        return _ended(state, plan, held) + _afterwards(state)
+    if state.hops:
+        of = total(state, plan)
+        return f"Step {len(state.steps)}{f' of {of}' if of else ''}: {_moves(plan, held)}."
+    missing = [rank for rank in range(n) if rank not in state.began]
+    if missing:
+        waits = f"{_named(missing)} {'are' if len(missing) > 1 else 'is'} not here yet"
+        return f"{len(state.began)} of {n} ranks entered {what}; {waits}."
+    if n == 1:
+        return f"One rank entered {what}: nothing has to move."
+    return f"{n} ranks entered {what}; each holds its own part."
+
+
+def _broken(state: Collective, what: str) -> str:
+    """Who was lost or raised, why, and what became of the others."""
+    causes = [f"rank {rank} was lost{_because(rank, why)}" for rank, why in sorted(state.lost.items())]
+    causes += [f"rank {rank} failed{_because(rank, why)}" for rank, why in sorted(state.failed.items())]
+    told = ", ".join(causes) or "the launch was ended"
+    others = sorted(state.stopped - state.lost.keys())
+    were = f"; {_named(others)} {'were' if len(others) > 1 else 'was'} ended with it" if causes and others else ""
+    return f"{told[0].upper()}{told[1:]}: {what} did not end{were}."
+
+
+def _because(rank: int, why: str) -> str:
+    """A reason in brackets, without a repetition of what is said already."""
+    why = why_lost(rank, why)
+    return f" ({why})" if why else ""
+
+
+def _afterwards(state: Collective) -> str:
+    """What went wrong after all had left."""
+    return "".join(f" Afterwards rank {rank} failed{_because(rank, why)}." for rank, why in state.failed.items())
+
+
+def _named(ranks: list[int]) -> str:
+    """Ranks in words."""
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def _moves(plan: Plan, held: Holdings) -> str:
+    told = []
+    for (dst, src), hops in by_sender(held.hops)[:TOLD]:
+        name = ", ".join(carried(hop, plan) for hop in hops)
+        value = written(hops[0].payload, 1e9) if len(hops) == 1 else ""
+        verb = "adds" if hops[0].event.reduces else "stores"
+        told.append(f"rank {dst} {verb} {name}{f' = {value}' if value else ''} from rank {src}")
+    more = len(by_sender(held.hops)) - len(told)
+    return ", ".join(told) + (f", and {more} more such hops" if more else "")
+
+
+def _ended(state: Collective, plan: Plan, held: Holdings) -> str:
+    n = plan.about.world_size
+    if len(state.finished) < n:
+        return f"{len(state.finished)} of {n} ranks left {plan.about.operation}."
+    faults = [
+        f"rank {rank} holds {parts(cell.counts)} in {plan.pieces[k].name}"
+        for rank, cells in held.cells.items()
+        for k, cell in enumerate(cells)
+        if wrong(cell, plan, rank, k, ended=True)
+    ]
+    if faults:
+        more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+        return f"All {n} ranks left, but this is no {plan.about.operation}: {faults[0]}{more}."
+    if burst := _overflow(state, plan, held):
+        return f"All {n} ranks left, but {burst}."
+    result = RESULTS.get(plan.about.operation, "every rank has left").format(root=plan.root)
+    if n == 1:
+        return f"One rank: {result}, without a step."
+    return f"All {n} ranks left after {len(plan.steps)} step{'s' * (len(plan.steps) != 1)}: {result}; {_sent(held)}."
+
+
+def _overflow(state: Collective, plan: Plan, held: Holdings) -> str:
+    """The first sum that its type cannot hold, "" if there is none."""
+    for rank, cells in held.cells.items():
+        for k, cell in enumerate(cells):
+            if cell.value is None or not overflowed(state, plan, cell, k):
+                continue
+            total = exact(state, plan, cell, k)
+            assert total is not None
+            held_there, due = (written(value, 1e9) for value in (cell.value, total))
+            held_there += f" in {plan.pieces[k].name}"
+            return (
+                f"the sum overflowed: rank {rank} holds {held_there}, where the parts add up to {due},"
+                f" which {cell.value.dtype} cannot hold"
+            )
+    return ""
+
+
+def _sent(held: Holdings) -> str:
+    amounts = sorted(set(held.sent.values()))
+    if len(amounts) == 1:
+        return f"each sent {n_bytes(amounts[0])}"
+    most = max(held.sent, key=lambda rank: held.sent[rank])
+    return f"rank {most} sent most, {n_bytes(amounts[-1])}"
+
+
+def account(state: Collective, plan: Plan, held: Holdings) -> list[str]:
+    """Who holds what, a line for each rank, and what the text-book says."""
+    lines = []
+    for rank, cells in sorted(held.cells.items())[:MOST_RANKS]:
+        if rank not in state.began:
+            lines.append(f"rank {rank}: not here yet")
+            continue
+        if plan.compact:
+            n = sum(complete(cell, plan, rank, k) for k, cell in enumerate(cells))
+            holds = f"{n} of {len(cells)} chunks complete"
+        else:
+            holds = ", ".join(_holds(piece.name, cell) for piece, cell in zip(plan.pieces, cells, strict=True))
+        expected = plan.expected(rank)
+        book = "" if expected is None else f" of {n_bytes(expected)} by the text-book"
+        book += f"; {fate(state, rank)}" if rank in state.broken else ""
+        lines.append(f"rank {rank}: {holds}; sent {n_bytes(held.sent.get(rank, 0))}{book}")
+    book = paper.sentence(plan.about.operation, plan.about.algorithm, plan.root, plan.about.world_size)
+    return [*lines, *([f"Text-book: {book}."] if book and plan.alike else [])]
+
+
+def _holds(name: str, cell: Cell) -> str:
+    value = f" {aloud(cell.value)}" if cell.value is not None else ""
+    return f"{name}{value} ({parts(cell.counts)})"
+
+
+def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, which: str = "") -> str:
+    """The point of the picture, and that it shows a run: of several collectives also which one."""
+    n = plan.about.world_size
+    source = f"From the run, {plan.about.operation.replace('_', '-')} ({which})" if which else "From the run"
+    if n == 1:
+        return f"{source}: one rank alone holds everything already, so nothing moves."
+    known = any(cell.value is not None for cells in held.cells.values() for cell in cells)
+    many = any(cell.value is not None and cell.value.size > 1 for cells in held.cells.values() for cell in cells)
+    if plan.compact:
+        cell = "each card says how many chunks of that rank are complete"
+    elif known:
+        cell = f"each cell is a chunk: its number{'s, or their mean µ,' * many} and below it whose parts are in it"
+    else:
+        cell = "each cell is a chunk and says whose parts are in it; its numbers were not recorded"
+    tick = ", with a tick where the text-book ends" * (plan.expected(0) is not None)
+    lost = f" {n_dropped:,} events were lost on the way: sums may be more complete than shown." * (n_dropped > 0)
+    more = f" {n - MOST_RANKS} more ranks are not drawn." * (n > MOST_RANKS)
+    more += f" {state.n_left_out:,} later hops are not shown." * (state.n_left_out > 0)
+    return f"{source}: {cell}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"

@@ -1,0 +1,227 @@
+"""RingView: one collective of a run, step by step: whose parts each rank holds, what moves, and how much was sent.
+
+Ranks run at their own pace and their events come in an accidental order; so a stop is a step of the plan on all ranks,
+and what is shown there is every hop up to that step, whenever it was told.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lab.errors import ViewError
+from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event, RankFinished, RankLost
+from widgets.fold import Events, Positions, Stretch, merged
+from widgets.pictures.scene import Scene
+from widgets.view import View
+from widgets.views.nothing import nothing_for
+from widgets.views.ring.calls import Call, Calls
+from widgets.views.ring.collective import MOST_HOPS, Collective, Holdings, holdings
+from widgets.views.ring.parts import edges_of, legend_of, marks_of, nodes_of, tokens_of
+from widgets.views.ring.plan import Plan, plan_of
+from widgets.views.ring.telling import account, caption, moment, sentence
+
+WRITE = "with lab.record() as rec: launch(program), then RingView(rec); or RingView(run) of DataParallel(cluster)"
+OF_A_CALL = (CollectiveStarted, ChunkMoved, CollectiveFinished)
+
+
+class RingView(View[Collective]):
+    """One collective of a recording: cards of ranks with their chunks, the hops of a step, bytes beside the text-book.
+
+    Args:
+        source: a Recording, best one of detail "value", or a Run.
+        collective: which of the collectives of the recording, counted from 0 in the order in which they began, -1 the
+            last; None: the newest while it is recorded, then the latest that all ranks have left.
+
+    Raises:
+        ViewError: the recording has ended and holds no such collective.
+
+    Example:
+        >>> import lab
+        >>> from lab.parallel import run_local
+        >>> with lab.record() as rec:
+        ...     _ = run_local("all_reduce", "ring", [np.ones(2), np.ones(2)])
+        >>> view = RingView(rec)
+        >>> [view.sentence_at(int(p)) for p in view.stop_positions(rec)][-1]
+        'All 2 ranks left after 2 steps: every rank holds the sum of all parts; each sent 16 B.'
+    """
+
+    listens = (*OF_A_CALL, RankLost, RankFinished)
+    title = "Ring"
+
+    def __init__(self, source: Any, *, collective: int | None = None) -> None:
+        super().__init__(source)
+        self.collective = collective
+        self._calls = Calls(self.recording)
+        self._number: int | None = None
+        self._known: tuple[int, int, Collective] = (-1, 0, Collective())  # place of the call, events folded, the state
+        self._planned: tuple[Collective, Plan | None] | None = None
+        self._chosen: tuple[object, Call | None] = None, None
+        self._stops: tuple[Call | None, Positions] = None, np.empty(0, np.int64)
+        self._controls: Any = None
+        if collective is not None and not self.recording.live and self._call() is None:
+            raise ViewError(
+                "the recording holds no such collective", given=f"collective={collective}, {len(self._calls)} recorded",
+                hint="they are counted from 0 in the order in which they began; None shows the latest",
+            )  # fmt: skip
+
+    # --- which collective ---
+
+    def _call(self) -> Call | None:
+        self._calls.update()
+        key = self._calls.seen, self.recording.live, self.collective
+        if self._chosen[0] != key:
+            n = len(self._calls)
+            if self.collective is None:
+                self._chosen = key, self._calls.latest(complete=not self.recording.live)
+            else:
+                self._chosen = key, self._calls[self.collective] if -n <= self.collective < n else None
+        return self._chosen[1]
+
+    def choose(self, collective: int | None) -> None:
+        """Show another collective; as the argument of the same name."""
+        self.collective = collective
+        self.stops_changed()
+        self.show(self.position)
+
+    def _whole(self, call: Call) -> Collective:
+        """All that is recorded of the chosen collective."""
+        place, upto, state = self._known
+        if place != call.place or upto > call.bound:
+            upto, state = call.first, Collective()
+        self._number = call.number
+        if upto < call.bound:
+            state = self.fold_many(state, Stretch(self.recording, upto, call.bound))
+        self._known = call.place, call.bound, state
+        return state
+
+    # --- the fold ---
+
+    def start(self) -> Collective:
+        return Collective()
+
+    def fold(self, state: Collective, event: Event) -> Collective:
+        return state.folded(event, self._number)
+
+    def fold_many(self, state: Collective, stretch: Stretch) -> Collective:
+        if self._number is None:
+            return super().fold_many(state, stretch)
+        for p in merged(*_mine(stretch, self._number), *map(stretch.positions, (RankLost, RankFinished))):
+            state = self.fold(state, stretch.events[int(p)])
+        return state
+
+    def stop_positions(self, events: Events) -> Positions:
+        """One for all who entered, one for each step, one for all who left; as late as the events of all ranks are."""
+        call = self._call()
+        if call is None or call == self._stops[0]:
+            return self._stops[1] if call is not None else np.empty(0, np.int64)
+        stretch = Stretch(events, call.first, call.bound)
+        entered, moved, left = _mine(stretch, call.number)
+        hops = stretch.columns(ChunkMoved)
+        steps = hops["step"][hops["collective"] == call.number][:MOST_HOPS]
+        moved = moved[:MOST_HOPS]
+        last = [entered[-1], *(moved[steps == step][-1] for step in np.unique(steps))]
+        whole = self._whole(call)
+        if len(left) or whole.broken:
+            ended = np.flatnonzero(np.asarray(stretch.columns(RankFinished)["state"]) != "finished")
+            gone = merged(stretch.positions(RankLost)[:1], stretch.positions(RankFinished)[ended[:1]])
+            gone = gone[: len(whole.broken)]
+            last.append(merged(left, gone, moved[-1:])[-1])
+        stops = np.maximum.accumulate(np.asarray(last, np.int64)) + 1
+        room = np.arange(len(stops))
+        # Two steps may be complete at one event, if slow ranks are told late; each is a stop of its own all the same.
+        self._stops = call, np.minimum.accumulate((stops - room)[::-1])[::-1] + room
+        return self._stops[1]
+
+    def state_at(self, position: int) -> Collective:
+        """The collective after the stops up to `position`; what was told too early or late belongs to its step."""
+        call = self._call()
+        if call is None:
+            return Collective()
+        stops, whole = self.stop_positions(self.recording), self._whole(call)
+        passed = int(np.searchsorted(stops, position, side="right"))
+        if not passed:
+            return Collective()
+        n_steps = min(passed - 1, len(whole.steps))
+        return whole.until(n_steps, ended=passed > len(whole.steps) + 1)
+
+    # --- the picture ---
+
+    def picture(self, state: Collective) -> Scene:
+        plan = self._plan(state)
+        if plan is None or not state.began:
+            return Scene(caption=self._why_empty(), title=self.title)
+        held = holdings(state, plan.pieces)
+        nodes, edges = list(nodes_of(state, plan, held)), edges_of(state, plan, held)
+        over = len(state.finished) == plan.about.world_size
+        marks = tuple(marks_of(state, plan, held, moment(state, plan, over=over)))
+        words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0), which=self._which())
+        return Scene(
+            tuple(nodes), tuple(edges), tokens_of(edges), words, self.title,
+            legend_of(state, plan, held, nodes, edges), "", "diverging", plan.extent, marks,
+        )  # fmt: skip
+
+    def text(self, state: Collective) -> str:
+        plan = self._plan(state)
+        if plan is None or not state.began:
+            return self._why_empty()
+        held: Holdings = holdings(state, plan.pieces)
+        return "\n".join([sentence(state, plan, held), *account(state, plan, held)])
+
+    def _plan(self, state: Collective) -> Plan | None:
+        """Made from all that is known of the collective that `state` is a moment of."""
+        call = self._call()
+        whole = self._whole(call) if call is not None else state
+        if whole.about is None or (state.about is not None and state.about != whole.about):
+            whole = state
+        if self._planned is None or self._planned[0] is not whole:
+            self._planned = whole, plan_of(whole)
+        return self._planned[1]
+
+    def _which(self) -> str:
+        """Which of several collectives it is; "" of the only one."""
+        call, n = self._call(), len(self._calls)
+        return f"collective {call.place + 1:,} of {n:,}" if call is not None and n > 1 else ""
+
+    def _why_empty(self) -> str:
+        if self._call() is not None:
+            which = self._which() or "the only one"
+            return f"At this moment no rank has entered the collective that is shown ({which}) yet."
+        if self.recording.live:
+            return "No collective yet: the first comm.all_reduce_ of a rank shows here."
+        return nothing_for("RingView", "a collective of ranks, as comm.all_reduce_, hop by hop", WRITE, self.recording)
+
+    # --- controls ---
+
+    def build(self) -> Any:
+        """The picture below two buttons that go from collective to collective."""
+        import ipywidgets as ipw
+
+        from widgets.live.buttons import button
+
+        back = button("Earlier", "step-backward", "The collective before this one", lambda: self._go(-1))
+        on = button("Later", "step-forward", "The collective after this one", lambda: self._go(1))
+        self._controls = ipw.HBox([back, on, ipw.Label()], layout=ipw.Layout(align_items="center"))
+        self.shown()
+        return ipw.VBox([self._controls, self.host])
+
+    def _go(self, by: int) -> None:
+        call = self._call()
+        if call is not None:
+            self.choose(min(max(call.place + by, 0), len(self._calls) - 1))
+
+    def shown(self) -> None:
+        if self._controls is None:
+            return
+        call, n = self._call(), len(self._calls)
+        back, on, words = self._controls.children
+        self._controls.layout.display = "flex" if n > 1 else "none"
+        if call is not None:
+            back.disabled, on.disabled = call.place == 0, call.place == n - 1
+            words.value = self._which()
+
+
+def _mine(stretch: Stretch, number: int) -> list[Positions]:
+    """Where the events of one call stand, by kind."""
+    return [stretch.positions(kind)[stretch.columns(kind)["collective"] == number] for kind in OF_A_CALL]

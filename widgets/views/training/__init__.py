@@ -1,0 +1,1 @@
+"""Charts of a training: its loss and its gradients."""
