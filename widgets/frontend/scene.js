@@ -302,8 +302,9 @@ export function createScene(root, options = {}) {
   function settle(glide) {
     if (!size.w) return;
     const box = bounds();
-    const k = Math.min(largest(), Math.max((size.w - 2 * MARGIN) / box.w, readable()));
-    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * 0.68))); // controls and words need room, too
+    const least = whole || !lively() ? 0 : readable(); // at rest all of it is shown, and needs no more room than that
+    const k = Math.min(largest(), Math.max((size.w - 2 * MARGIN) / box.w, least));
+    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * (magnified() > 1 ? 0.85 : 0.68)))); // controls and words need room, too
     const wanted = options.height || Math.round(Math.min(most, Math.max(160, box.h * k + 2 * MARGIN)));
     if (wanted > size.h || (options.height && wanted !== size.h)) {
       stage.style.height = `${wanted}px`;

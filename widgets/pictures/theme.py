@@ -212,7 +212,7 @@ def axes(xtitle: str = "", ytitle: str = "", **more: object) -> dict[str, Any]:
 
 
 def blank(layout: Mapping[str, Any]) -> dict[str, Any]:
-    """The layout of a chart without numbers: as high as it will be, no axes whose ticks mean nothing, and words.
+    """The layout of a chart without numbers: low, no axes whose ticks mean nothing, and words.
 
     Example:
         >>> blank(axes("step", "loss"))["annotations"][0]["text"]
@@ -220,7 +220,7 @@ def blank(layout: Mapping[str, Any]) -> dict[str, Any]:
     """
     words = {"text": "nothing yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     hidden = {name: {**axis, "visible": False} for name, axis in layout.items() if name[1:].startswith("axis")}
-    return {**layout, **hidden, "annotations": [words]}
+    return {**layout, **hidden, "height": 140, "annotations": [words]}
 
 
 def css_variables() -> str:
