@@ -1,7 +1,8 @@
 // Draws a Scene: nodes and edges as SVG, tokens on a canvas; pan, zoom, keyboard, tooltip. Given a new tree it changes only
 // what differs from the last one, and lets nodes glide to new places.
-import { calm, clip, followTheme, html, inkOn, onKeys, setText, surroundings, svg, table, textWidth, toneColour } from "./common.js";
+import { calm, clip, html, inkOn, onKeys, setText, surroundings, svg, table, textWidth, toneColour } from "./common.js";
 import { cornerRadius, edgeShape, hatch, lanes } from "./geometry.js";
+import { followTheme, magnified } from "./look.js";
 import { Marks } from "./marks.js";
 import { Tokens } from "./tokens.js";
 
@@ -12,6 +13,8 @@ const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
 const SMALL = { label: "600 11px" }; // on the bars of a Gantt
 const LINE = { label: 18, sublabel: 16, gradient: 16 };
+const readable = () => READABLE * magnified();
+const largest = () => 1.25 * magnified();
 const isSpan = (kind) => kind === "forward_span" || kind === "backward_span";
 
 export function createScene(root, options = {}) {
@@ -52,6 +55,7 @@ export function createScene(root, options = {}) {
     mode = now;
     tokens.colours = table().colours[mode];
     for (const [key, entry] of nodes) paint(key, entry);
+    if (tree) settle(false);
   });
 
   const resizing = new ResizeObserver(() => {
@@ -298,8 +302,9 @@ export function createScene(root, options = {}) {
   function settle(glide) {
     if (!size.w) return;
     const box = bounds();
-    const k = Math.min(1.25, Math.max((size.w - 2 * MARGIN) / box.w, READABLE));
-    const most = Math.max(320, Math.min(720, Math.round(window.innerHeight * 0.68))); // controls and words need room, too
+    const least = whole || !lively() ? 0 : readable(); // at rest all of it is shown, and needs no more room than that
+    const k = Math.min(largest(), Math.max((size.w - 2 * MARGIN) / box.w, least));
+    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * (magnified() > 1 ? 0.85 : 0.68)))); // controls and words need room, too
     const wanted = options.height || Math.round(Math.min(most, Math.max(160, box.h * k + 2 * MARGIN)));
     if (wanted > size.h || (options.height && wanted !== size.h)) {
       stage.style.height = `${wanted}px`;
@@ -331,8 +336,8 @@ export function createScene(root, options = {}) {
   // that is in sight already stays where it is.
   function wantedView(box, now) {
     const all = scaleFor(box);
-    const part = whole || all >= READABLE ? null : lively();
-    const k = Math.max(0.05, Math.min(1.25, part ? Math.max(all, Math.min(READABLE, scaleFor(part))) : all));
+    const part = whole || all >= readable() ? null : lively();
+    const k = Math.max(0.05, Math.min(largest(), part ? Math.max(all, Math.min(readable(), scaleFor(part))) : all));
     const along = (from, length, room, last, at, span) => {
       if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
       const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
@@ -348,7 +353,7 @@ export function createScene(root, options = {}) {
     const centres = Object.entries(tree.nodes).filter(([, node]) => LIVELY.has(node.state)).map(([key]) => key);
     const ends = Object.values(tree.edges).filter((edge) => LIVELY.has(edge.state)).flatMap((edge) => [edge.s, edge.t]);
     const near = around([...centres, ...ends]);
-    if (!near || !centres.length || scaleFor(near) >= READABLE) return near;
+    if (!near || !centres.length || scaleFor(near) >= readable()) return near;
     return around(centres);
   }
 

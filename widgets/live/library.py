@@ -17,7 +17,7 @@ import traitlets
 
 from widgets.pictures import theme
 
-PICTURES = ("common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js")
+PICTURES = ("common.js", "look.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js")
 """The files that draw scenes and charts, in the notebook and on a page."""
 
 
