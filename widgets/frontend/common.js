@@ -154,12 +154,19 @@ export function surroundings(root, ...tools) {
   const legend = html("ul", { class: "lab-legend" });
   const caption = html("figcaption", { class: "lab-caption" });
   const live = html("p", { class: "lab-live", "aria-live": "polite" });
-  root.append(html("div", { class: "lab-foot" }, legend, ...tools), caption, live);
+  const made = html("span", { class: "lab-made" });
+  const from = html("span", { class: "lab-from" });
+  const provenance = html("p", { class: "lab-provenance", hidden: "" }, made, from);
+  root.append(html("div", { class: "lab-foot" }, legend, ...tools), caption, provenance, live);
   const say = announcer(live);
   let shown = null;
   return (tree) => {
     setText(caption, tree.caption);
     caption.hidden = !tree.caption;
+    provenance.dataset.made = tree.made ?? "";
+    setText(made, tree.made ?? "");
+    setText(from, tree.provenance ?? "");
+    provenance.hidden = !(tree.made || tree.provenance);
     say(tree.text ?? tree.caption);
     root.setAttribute("aria-label", tree.title || tree.caption || "picture");
     const marks = tree.legend ?? [];
