@@ -1,11 +1,14 @@
 // Where the reader looks: pan, zoom, fit, and, when all of it cannot be read, the part that matters now.
 import { calm } from "./common.js";
+import { magnified } from "./look.js";
 
 export const GLIDE = 350;
 export const ease = (part) => 1 - (1 - part) ** 3;
 const mix = (a, b, part) => a + (b - a) * part;
 const MARGIN = 28;
-const READABLE = 0.9; // below this the smallest text has less than 11 px: then only a part is shown, the one that matters now
+// Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
+export const readable = () => 0.9 * magnified();
+const largest = () => 1.25 * magnified();
 
 export class Camera {
   // `changed(moving)` is called when the view is another; moving: more of it will follow at once. `took()`: by the reader.
@@ -37,7 +40,7 @@ export class Camera {
 
   // How high the stage shall be for this picture.
   height(most) {
-    const k = Math.min(1.25, Math.max((this.size.w - 2 * MARGIN) / this.box.w, READABLE));
+    const k = Math.min(largest(), Math.max((this.size.w - 2 * MARGIN) / this.box.w, readable()));
     return Math.round(Math.min(most, Math.max(160, this.box.h * k + 2 * MARGIN)));
   }
 
@@ -46,7 +49,7 @@ export class Camera {
   }
 
   readable(box) {
-    return this.scaleFor(box) >= READABLE;
+    return this.scaleFor(box) >= readable();
   }
 
   // To all of it, or to `lively()`, the part that matters now, if all cannot be read.
@@ -67,8 +70,8 @@ export class Camera {
   wanted(now, lively) {
     const { box, size } = this;
     const all = this.scaleFor(box);
-    const part = this.whole || all >= READABLE ? null : lively();
-    const k = Math.max(0.01, Math.min(1.25, part ? Math.max(all, Math.min(READABLE, this.scaleFor(part))) : all));
+    const part = this.whole || all >= readable() ? null : lively();
+    const k = Math.max(0.01, Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
     const along = (from, length, room, last, at, span) => {
       if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
       const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;

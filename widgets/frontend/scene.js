@@ -1,11 +1,12 @@
 // Draws a Scene, and conducts those who draw its parts. Given a new tree it changes only what differs from the last one,
 // and lets nodes glide to new places. Of a large scene only what can be seen and read is in the document; from far away
 // all of it is on a canvas. Panning and zooming move what is drawn, and draw anew when they rest.
-import { calm, followTheme, html, onKeys, setText, surroundings, svg, table } from "./common.js";
-import { Camera, GLIDE, ease, gestures } from "./camera.js";
+import { calm, html, onKeys, setText, surroundings, svg, table } from "./common.js";
+import { Camera, GLIDE, ease, gestures, readable } from "./camera.js";
 import { nodeElement, paintNode, placeNode, tint } from "./nodes.js";
 import { Edges } from "./edges.js";
 import { Far } from "./far.js";
+import { followTheme, magnified } from "./look.js";
 import { Marks } from "./marks.js";
 import { Minimap } from "./minimap.js";
 import { Search, matches } from "./search.js";
@@ -18,7 +19,6 @@ const MANY = 1500; // more in sight go to the canvas, be they readable or not
 const FAR = 0.35; // zoomed out further, text cannot be read
 const AROUND = 0.5; // of the stage's size: how far beyond its borders a large scene is drawn, for panning
 const REST = 140; // ms without a movement after which all is drawn anew
-const READ = 0.9; // how large a node is shown that was looked for
 const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 const NONE = new Set();
 const SAME = ["x", "y", "w", "h", "label", "sublabel", "gradient", "aria", "kind", "state", "fold"];
@@ -69,8 +69,9 @@ export function createScene(root, options = {}) {
     tokens.colours = table().colours[now];
     if (!tree) return;
     repaint();
+    stale = true;
+    settle(false);
     minimap.update(nodes, now);
-    redraw();
   });
 
   const resizing = new ResizeObserver(() => {
@@ -306,7 +307,7 @@ export function createScene(root, options = {}) {
   // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
   function settle(glides) {
     if (!camera.size.w) return cull();
-    const most = Math.max(320, Math.min(720, Math.round(window.innerHeight * 0.68))); // controls and words need room, too
+    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * 0.68))); // controls and words need room, too
     const wanted = options.height || camera.height(most);
     if (wanted > camera.size.h || (options.height && wanted !== camera.size.h)) {
       stage.style.height = `${wanted}px`;
@@ -415,7 +416,7 @@ export function createScene(root, options = {}) {
     rove(key, false);
     const { node, g } = nodes.get(key);
     g.setAttribute("data-here", "");
-    const k = Math.max(camera.view.k, READ);
+    const k = Math.max(camera.view.k, readable());
     if (k !== camera.view.k) camera.takeOver({ k, x: camera.size.w / 2 - node.x * k, y: camera.size.h / 2 - node.y * k });
     else camera.reveal(node.x, node.y);
     return undefined;

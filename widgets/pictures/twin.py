@@ -5,18 +5,17 @@ The card paints its own light background, so it reads on white and on dark pages
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from html import escape
 from typing import Any, NamedTuple
 
+from lab.errors import ViewError
 from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import corner_radius, edge_shape, hatch, lanes, number
 from widgets.pictures.measure import LINE_HEIGHTS, clip, text_width
 from widgets.pictures.scene import SPANS, Edge, Node, Scene
-from widgets.pictures.theme import COLOURS, MARKS, ink_on, tone_colour
+from widgets.pictures.theme import INK, MADE, MARKS, THEMES, drawn_in, ink_on, tone_colour
 from widgets.pictures.tree import Picture, text_of, tree_of
 
-INK: Mapping[str, str] = COLOURS["light"]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
 LIVELY_EDGES = ("forward", "backward", "store")
@@ -24,22 +23,28 @@ READABLE = 2400.0
 """Pixels; a wider drawing is not shrunk to the page, which scrolls instead: its texts would be too small to read."""
 
 
-def svg_of(picture: Picture) -> str:
+def svg_of(picture: Picture, theme: str = "light") -> str:
     """The picture as one `<svg>` element.
 
+    Args:
+        theme: one of `theme.THEMES`; the background is part of it.
+
     Raises:
-        ViewError: a scene that contradicts itself.
+        ViewError: a scene that contradicts itself, or no such theme.
 
     Example:
         >>> svg_of(Scene((Node("a", 0, 0, 64, 36, "x < y"),), title="t")).count("x &lt; y")
         2
     """
-    if isinstance(picture, Chart):
-        from widgets.pictures.twin_chart import svg_of_chart
+    if theme not in THEMES:
+        raise ViewError("there is no such theme", given=repr(theme), hint=f"one of {', '.join(THEMES)}")
+    with drawn_in(theme):
+        if isinstance(picture, Chart):
+            from widgets.pictures.twin_chart import svg_of_chart
 
-        return svg_of_chart(picture)
-    tree_of(picture)  # says what is wrong with it
-    return _scene(picture)
+            return svg_of_chart(picture)
+        tree_of(picture)  # says what is wrong with it
+        return _scene(picture)
 
 
 def tag(name: str, text: str = "", /, **attributes: object) -> str:
@@ -75,10 +80,18 @@ def card(body: str, width: float, height: float, picture: Picture) -> str:
 
 
 def caption_below(picture: Picture, width: float, height: float) -> tuple[str, float]:
-    """The caption under a drawing of this size, and the height of both."""
+    """The caption under a drawing of this size, below it where the numbers are from, and the height of all."""
     lines = _wrapped(picture.caption, width - 2 * MARGIN, 13.0)
-    texts = (label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines))
-    return "".join(texts), height + (len(lines) * 19 + 10 if lines else 0)
+    texts = [label(line, MARGIN, height + 14 + 19 * i, 13, fill=INK["muted"]) for i, line in enumerate(lines)]
+    height += len(lines) * 19 + 10 if lines else 0
+    mark = MADE.get(picture.made)
+    begin = MARGIN + 16 if mark else MARGIN
+    sources = _wrapped(picture.provenance, width - MARGIN - begin, 12.0)
+    if mark and sources:
+        texts.append(tag("path", d=mark, transform=f"translate({number(MARGIN + 5)} {number(height + 6)})", fill="none",
+                         stroke=INK["text"], stroke_width=1.25, stroke_linejoin="round"))  # fmt: skip
+    texts += [label(line, begin, height + 10 + 17 * i, 12, fill=INK["muted"]) for i, line in enumerate(sources)]
+    return "".join(texts), height + (len(sources) * 17 + 8 if sources else 0)
 
 
 def framed(body: str, width: float, height: float, picture: Picture) -> str:

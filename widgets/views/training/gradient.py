@@ -126,7 +126,7 @@ class GradientView(View[Tracks]):
         left_out = len(state.by_name) - len(shown)
         more = f" {left_out} more parameters are in the list only." if left_out else ""
         caption = (
-            f"From a run, above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
+            f"Above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
             f"below: its entries in {name} at step {state.by_name[name].latest.step}.{more} {_trouble(state)}"
         )
         return Chart(
