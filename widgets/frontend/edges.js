@@ -13,25 +13,33 @@ export class Edges {
     this.pairs = new Map(); // both nodes -> keys
   }
 
+  // Returns which are new, and whether others have changed or gone.
   update(wanted, born) {
     const { entries } = this;
     const stale = new Set(); // pairs that gained or lost one
-    for (const [key, entry] of entries) {
-      if (Object.hasOwn(wanted, key)) continue;
-      this.hide(entry);
-      entries.delete(key);
-      this.unlink(entry, stale);
-    }
+    const fresh = [];
+    let others = false;
+    let n = 0;
     for (const key in wanted) {
       const edge = wanted[key];
       let entry = entries.get(key);
+      n += 1;
       if (entry?.edge === edge) continue;
+      if (entry) others = true;
+      else fresh.push(key);
       if (entry && (entry.edge.s !== edge.s || entry.edge.t !== edge.t || !entry.edge.bends !== !edge.bends)) this.unlink(entry, stale);
       if (!entry) entries.set(key, (entry = { key, lane: 0, g: null, line: null, born, pair: null }));
       entry.edge = edge;
       if (entry.pair === null) this.link(entry, stale);
       this.moved(entry);
       if (entry.g) this.paint(entry);
+    }
+    for (const [key, entry] of entries.size > n ? entries : []) {
+      if (Object.hasOwn(wanted, key)) continue;
+      this.hide(entry);
+      entries.delete(key);
+      this.unlink(entry, stale);
+      others = true;
     }
     for (const pair of stale) {
       const keys = [...(this.pairs.get(pair) ?? [])];
@@ -43,6 +51,7 @@ export class Edges {
         this.moved(entry);
       }
     }
+    return { fresh, others };
   }
 
   link(entry, stale) {

@@ -12,6 +12,7 @@ export class Minimap {
     this.window = html("div", { class: "lab-window" });
     this.element = html("div", { class: "lab-minimap", "aria-hidden": "true", hidden: "", title: "all of it: drag to move (Shift and arrow keys)" }, this.canvas, this.window);
     this.k = 1;
+    this.size = [0, 0];
     this.last = 0;
     const go = (event) => {
       const box = this.canvas.getBoundingClientRect();
@@ -44,7 +45,7 @@ export class Minimap {
     const { camera, canvas } = this;
     const { box } = camera;
     this.k = Math.min(MOST.w / box.w, MOST.h / box.h);
-    const [w, h] = [Math.max(24, Math.ceil(box.w * this.k)), Math.max(12, Math.ceil(box.h * this.k))];
+    const [w, h] = (this.size = [Math.max(24, Math.ceil(box.w * this.k)), Math.max(12, Math.ceil(box.h * this.k))]);
     const scale = Math.min(window.devicePixelRatio || 1, 2);
     [canvas.width, canvas.height] = [w * scale, h * scale];
     [canvas.style.width, canvas.style.height] = [`${w}px`, `${h}px`];
@@ -71,11 +72,11 @@ export class Minimap {
   // The frame around what the stage shows.
   follow() {
     if (this.element.hidden) return;
-    const { camera, k } = this;
+    const { camera, k, size } = this;
     const { left, top, right, bottom } = camera.sight();
     const [x, y] = [Math.max(0, (left - camera.box.left) * k), Math.max(0, (top - camera.box.top) * k)];
-    const w = Math.min(this.canvas.clientWidth || MOST.w, (right - camera.box.left) * k) - x;
-    const h = Math.min(this.canvas.clientHeight || MOST.h, (bottom - camera.box.top) * k) - y;
+    const w = Math.min(size[0], (right - camera.box.left) * k) - x;
+    const h = Math.min(size[1], (bottom - camera.box.top) * k) - y;
     this.window.style.cssText = `transform:translate(${x}px,${y}px);width:${Math.max(4, w)}px;height:${Math.max(4, h)}px`;
   }
 

@@ -41,11 +41,11 @@ export function createScene(root, options = {}) {
   const title = svg("title");
   picture.prepend(title);
   const canvas = html("canvas", { class: "lab-canvas", "aria-hidden": "true" });
-  const stage = html("div", { class: "lab-stage" }, far.canvas, picture, canvas);
+  const stage = html("div", { class: "lab-stage" }, far.element, picture, canvas);
   root.className = "lab-root lab-scene";
   root.setAttribute("role", "group");
   root.append(stage);
-  const surround = surroundings(root, tools(), minimap.element);
+  const surround = surroundings(root, minimap.element, tools());
   const tip = new Tip(root, stage, camera);
   root.append(tip.element);
 
@@ -59,6 +59,7 @@ export function createScene(root, options = {}) {
   let heavy = false; // too many nodes to have all of them in the document
   let isFar = false;
   let stale = false; // something changed that has not been drawn
+  let dirty = { boxes: null, lines: null }; // keys of what has to be painted again on the canvas; null: all
   let drawn = null; // {view, sight}: from where, and how far around, it was drawn
   let resting = 0;
   const tokens = new Tokens(canvas, (key) => edges.entries.has(key) && edges.lineOf(edges.entries.get(key)), () => camera.view);
@@ -70,6 +71,7 @@ export function createScene(root, options = {}) {
     if (!tree) return;
     repaint();
     stale = true;
+    dirty = { boxes: null, lines: null };
     settle(false);
     minimap.update(nodes, now);
   });
@@ -98,7 +100,11 @@ export function createScene(root, options = {}) {
     const again = heed(last);
     if (tree.marks !== last?.marks) marks.draw(tree.marks ?? {});
     if (tree.nodes !== last?.nodes) updateNodes(now, still);
-    if (tree.edges !== last?.edges) edges.update(tree.edges, !still);
+    if (tree.edges !== last?.edges) {
+      const { fresh, others } = edges.update(tree.edges, !still);
+      if (others) dirty.lines = null;
+      for (const key of fresh) dirty.lines?.add(key);
+    }
     if (again) repaint();
     if (tree.selected !== last?.selected) choose(tree.selected, false);
     if (tree.nodes !== last?.nodes || tree.edges !== last?.edges || tree.extent !== last?.extent) measure();
@@ -116,6 +122,7 @@ export function createScene(root, options = {}) {
   // What the tree says of all nodes at once; true when every one has to be painted again.
   function heed(last) {
     if (tree.lit !== last?.lit) look.lit = edges.lit = new Set(tree.lit ?? []);
+    if (tree.lit !== last?.lit || tree.palette !== last?.palette) dirty = { boxes: null, lines: null };
     if (tree.pinned !== last?.pinned) look.pinned = new Set(tree.pinned ?? []);
     stage.toggleAttribute("data-dim", look.lit.size > 0);
     const palette = tree.palette !== look.palette;
@@ -124,22 +131,27 @@ export function createScene(root, options = {}) {
   }
 
   function updateNodes(now, still) {
-    for (const [key, entry] of nodes) {
-      if (Object.hasOwn(tree.nodes, key)) continue;
-      hide(entry);
-      nodes.delete(key);
-      gliding.delete(entry);
-      if (active === key) active = null;
-    }
     let index = 0;
     let opens = false;
     for (const key in tree.nodes) {
       const node = tree.nodes[key];
       opens ||= Boolean(node.fold);
       const entry = nodes.get(key);
-      if (!entry) nodes.set(key, { key, node, index, g: null, x: node.x, y: node.y, from: null, since: 0, born: !still, clipped: false });
-      else if (entry.node !== node) change(entry, node, now, still);
-      nodes.get(key).index = index++;
+      if (!entry) {
+        nodes.set(key, { key, node, index, g: null, x: node.x, y: node.y, from: null, since: 0, born: !still, clipped: false });
+        if (node.kind === "frame") dirty.lines = null;
+        dirty.boxes?.add(key);
+      } else if (entry.node !== node) change(entry, node, now, still);
+      if (entry) entry.index = index;
+      index += 1;
+    }
+    for (const [key, entry] of nodes.size > index ? nodes : []) {
+      if (Object.hasOwn(tree.nodes, key)) continue;
+      hide(entry);
+      nodes.delete(key);
+      gliding.delete(entry);
+      dirty = { boxes: null, lines: null };
+      if (active === key) active = null;
     }
     if (nodes.size) list.setAttribute("role", opens ? "tree" : "listbox");
     else list.removeAttribute("role");
@@ -169,6 +181,7 @@ export function createScene(root, options = {}) {
       }
       touch(entry.key);
     } else if (before.w !== node.w || before.h !== node.h || before.kind !== node.kind) touch(entry.key);
+    else dirty.boxes?.add(entry.key);
     if (!entry.g) return;
     if ((before.kind === "frame") !== (node.kind === "frame")) hide(entry);
     else if (SAME.every((name) => before[name] === node[name])) tint(entry, look);
@@ -176,6 +189,7 @@ export function createScene(root, options = {}) {
   }
 
   function touch(key) {
+    dirty = { boxes: null, lines: null };
     for (const edge of edges.of.get(key) ?? []) edges.moved(edges.entries.get(edge));
   }
 
@@ -187,7 +201,7 @@ export function createScene(root, options = {}) {
 
   function at(key) {
     const entry = nodes.get(key);
-    return entry ? { ...entry.node, x: entry.x, y: entry.y } : null;
+    return entry && (entry.from ? { ...entry.node, x: entry.x, y: entry.y } : entry.node);
   }
 
   // --- what is in the document ---
@@ -218,11 +232,14 @@ export function createScene(root, options = {}) {
 
   const meets = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
   const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
-  const boxOf = ({ node: { w, h }, x, y }) => ({ left: x - w / 2 - 10, right: x + w / 2 + 10, top: y - h / 2 - 10, bottom: y + h / 2 + 10 });
 
-  function inSight(sight) {
+  function inSight({ left, top, right, bottom }) {
     const some = [];
-    for (const entry of nodes.values()) if (meets(boxOf(entry), sight)) some.push(entry);
+    for (const entry of nodes.values()) {
+      const { x, y, node } = entry;
+      const [w, h] = [node.w / 2 + 10, node.h / 2 + 10];
+      if (x - w < right && x + w > left && y - h < bottom && y + h > top) some.push(entry);
+    }
     return some;
   }
 
@@ -236,11 +253,10 @@ export function createScene(root, options = {}) {
   }
 
   // Bring into the document what can be seen and read, and take out what cannot; the node that has the focus stays.
-  function cull() {
-    const seen = heavy ? inSight(camera.sight()).length : 0;
-    isFar = heavy && (camera.view.k < FAR || seen > MANY);
-    stage.toggleAttribute("data-far", isFar);
-    const sight = camera.sight(AROUND);
+  function cull({ view, sight }) {
+    const before = isFar;
+    isFar = heavy && (view.k < FAR || inSight(camera.sight()).length > MANY);
+    if (isFar !== before) stage.toggleAttribute("data-far", isFar);
     const near = new Set(isFar ? [] : heavy ? inSight(sight) : nodes.values());
     if (nodes.has(active)) near.add(nodes.get(active));
     for (const entry of nodes.values()) {
@@ -253,9 +269,9 @@ export function createScene(root, options = {}) {
       if (!lines.has(entry)) edges.hide(entry);
       else if (!entry.g) edges.show(entry);
     }
-    far.canvas.hidden = !isFar;
-    if (isFar) far.paint(camera.view, sight, inSight(sight), edgesInSight(sight), look);
-    drawn = { view: camera.view, sight };
+    far.element.hidden = !isFar;
+    if (isFar) far.paint(view, sight, dirty, { nodes, edges: edges.entries, inSight, edgesInSight }, look);
+    if (isFar) dirty = { boxes: new Set(), lines: new Set() };
     stale = false;
   }
 
@@ -271,7 +287,8 @@ export function createScene(root, options = {}) {
   function viewChanged(moving) {
     if (camera.glide) wake();
     clearTimeout(resting);
-    if (!moving || !heavy || stale || !drawn || !shift()) return redraw();
+    if (!moving || !heavy || !drawn || !shift()) return redraw();
+    if (stale) cull(drawn);
     resting = setTimeout(redraw, REST);
     return surroundView();
   }
@@ -281,18 +298,23 @@ export function createScene(root, options = {}) {
     const { k, x, y } = camera.view;
     const ratio = k / drawn.view.k;
     if (ratio < 0.5 || ratio > 2 || !within(camera.sight(), drawn.sight)) return false;
-    const css = `translate(${x - drawn.view.x * ratio}px, ${y - drawn.view.y * ratio}px) scale(${ratio})`;
-    picture.style.transform = far.canvas.style.transform = css;
+    picture.style.transform = far.element.style.transform =
+      `translate(${x - drawn.view.x * ratio}px, ${y - drawn.view.y * ratio}px) scale(${ratio})`;
     return true;
   }
 
   function redraw() {
     clearTimeout(resting);
-    const { view } = camera;
-    picture.style.transform = far.canvas.style.transform = "";
-    world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
-    picture.classList.toggle("lab-far", view.k < FAR);
-    cull();
+    const { view, size } = camera;
+    const same = drawn && view.k === drawn.view.k && view.x === drawn.view.x && view.y === drawn.view.y && size === drawn.size;
+    if (!same) {
+      picture.style.transform = far.element.style.transform = "";
+      world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
+      picture.classList.toggle("lab-far", view.k < FAR);
+      dirty = { boxes: null, lines: null };
+      drawn = { view, size, sight: camera.sight(AROUND) };
+    } else if (picture.style.transform) picture.style.transform = far.element.style.transform = "";
+    if (!same || stale) cull(drawn);
     surroundView();
   }
 
@@ -306,7 +328,7 @@ export function createScene(root, options = {}) {
 
   // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
   function settle(glides) {
-    if (!camera.size.w) return cull();
+    if (!camera.size.w) return cull({ view: camera.view, sight: camera.sight() });
     const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * 0.68))); // controls and words need room, too
     const wanted = options.height || camera.height(most);
     if (wanted > camera.size.h || (options.height && wanted !== camera.size.h)) {
@@ -409,6 +431,8 @@ export function createScene(root, options = {}) {
   function mark(keys, key) {
     const before = look.found;
     look.found = new Set(keys);
+    dirty.boxes = null;
+    stale = true;
     for (const entry of nodes.values()) if (entry.g && before.has(entry.key) !== look.found.has(entry.key)) paintNode(entry, look);
     nodes.get(here)?.g?.removeAttribute("data-here");
     here = key;

@@ -1,0 +1,267 @@
+"""Frames a second of a scene in Chromium without a graphics card: growing, panned, zoomed, recoloured, with tokens.
+
+The graphs are recordings of real runs: a deep network of about 500 nodes and an unrolled recurrent one of about 5,000.
+Where the boxes stand is computed here, in columns by depth, folded into strips. Patches come 15 a second, as the pacer
+sends them, and are applied as host.js does it. Run: python tests/benchmarks/bench_frames.py [repeats].
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+
+import lab
+from lab import nn
+from lab.events import LeafUsed, OpRecorded, Recording
+from tests.browser.harness import launch
+from widgets.live.library import PICTURES, bundle, style
+from widgets.pictures import theme
+from widgets.pictures.patch import diff
+from widgets.pictures.scene import Edge, Node, Scene, Token
+from widgets.pictures.tree import tree_of
+
+STRIP = 60
+"""Columns before the next strip begins."""
+PATCHES = 60
+"""Of a growth: four seconds."""
+
+BENCH = r"""
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+const raf = window.requestAnimationFrame.bind(window);
+setup(TABLE, STYLE);
+let tree, view, root;
+const settled = () => new Promise((done) => raf(() => raf(() => setTimeout(done))));
+
+window.open_ = async (text) => {
+  document.body.replaceChildren((root = document.createElement("div")));
+  view?.dispose();
+  await settled();
+  const begin = performance.now();
+  tree = JSON.parse(text);
+  view = createScene(root);
+  view.draw(tree);
+  await settled();
+  return performance.now() - begin;
+};
+
+// Frames while `work` goes on.
+const watch = async (work) => {
+  await wait(400);
+  const times = [];
+  let on = true;
+  await window.begin();
+  const look = (now) => { times.push(now); if (on) raf(look); };
+  raf(look);
+  await work();
+  on = false;
+  const cpu = await window.end();
+  const gaps = times.slice(1).map((t, i) => t - times[i]);
+  const whole = times[times.length - 1] - times[0];
+  const each = Object.fromEntries(Object.entries(cpu).map(([name, ms]) => [name, ms / gaps.length]));
+  return { fps: (gaps.length * 1000) / whole, worst: Math.max(...gaps), ...each };
+};
+const frames = (n, step) => new Promise((done) => {
+  let i = 0;
+  const one = () => { if (i >= n) return done(); step(i++); raf(one); };
+  raf(one);
+});
+// As host.js: whatever has come is drawn once in the next frame.
+const receive = (patch) => {
+  tree = applyPatch(tree, patch);
+  if (!receive.dirty) { receive.dirty = true; requestAnimationFrame(() => { receive.dirty = false; view.draw(tree); }); }
+};
+const press = (key) => {
+  root.querySelector("button").focus();
+  root.querySelector("button").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, composed: true }));
+};
+const point = (name, x, y, more = {}) => {
+  const svg = root.querySelector(".lab-svg");
+  const box = svg.parentElement.getBoundingClientRect();
+  const shared = { bubbles: true, clientX: box.left + x, clientY: box.top + y, pointerId: 1, button: 0, isPrimary: true, ...more };
+  svg.dispatchEvent(new (name === "wheel" ? WheelEvent : PointerEvent)(name, shared));
+};
+SVGElement.prototype.setPointerCapture = () => {}; // there is no pointer that could be captured
+
+window.grow = (patches) => watch(async () => { for (const patch of patches) { receive(patch); await wait(1000 / 15); } });
+window.overview = async () => { press("0"); await wait(600); };
+window.nearer = async (times) => { for (let i = 0; i < times; i++) press("+"); await wait(400); };
+window.pan = () => watch(async () => {
+  point("pointerdown", 500, 200);
+  await frames(150, (i) => point("pointermove", 500 + 300 * Math.sin(i / 20), 200 + 100 * Math.cos(i / 15), { buttons: 1 }));
+  point("pointerup", 500, 200);
+});
+window.zoom = () => watch(() => frames(150, (i) => point("wheel", 500, 200, { ctrlKey: true, deltaY: 3 * Math.sin(i / 12), cancelable: true })));
+window.recolour = (rounds) => watch(() => frames(90, (i) => receive(rounds[i % rounds.length])));
+window.tokens = (some) => watch(async () => { receive([[["tokens"], some]]); await wait(3000); });
+window.shown = () => [root.querySelectorAll(".lab-node").length, root.querySelector(".lab-stage").hasAttribute("data-far")];
+window.ready = true;
+"""
+
+
+def deep_network() -> Recording:
+    """About 500 nodes: a network of 100 layers, and one step of its training."""
+    layers = [layer for i in range(100) for layer in (nn.Linear(8, 8, rng=i), nn.Tanh())]
+    model = nn.Sequential(*layers)
+    with lab.record() as rec:
+        model(lab.tensor(np.ones((4, 8), np.float32))).sum().backward()
+    return rec
+
+
+def unrolled_loop() -> Recording:
+    """About 5,000 nodes: a recurrent network over 1,000 steps."""
+    rng = np.random.default_rng(0)
+    wx, wh, b = (lab.tensor(rng.normal(0, 0.3, s).astype(np.float32), requires_grad=True) for s in ((4, 8), (8, 8), (8,)))
+    h = lab.tensor(np.zeros((2, 8), np.float32))
+    with lab.record() as rec:
+        for x in rng.normal(size=(1000, 2, 4)).astype(np.float32):
+            h = (lab.tensor(x) @ wx + h @ wh + b).tanh()
+        h.sum().backward()
+    return rec
+
+
+def scene_of(rec: Recording) -> Scene:
+    """Every node of the tape that was recorded, in columns by depth."""
+    n = len(rec)
+    leaves, ops = rec.columns(LeafUsed, 0, n), rec.columns(OpRecorded, 0, n)
+    depth: dict[int, int] = {int(node): 0 for node in leaves["node"]}
+    words = {int(node): ("leaf", str(name) or "leaf") for node, name in zip(leaves["node"], leaves["name"], strict=True)}
+    edges: list[Edge] = []
+    for node, op, parents in zip(ops["node"], ops["op"], ops["parents"], strict=True):
+        known = [int(p) for p in parents if int(p) in depth]
+        depth[int(node)] = 1 + max((depth[p] for p in known), default=0)
+        words[int(node)] = ("op", str(op))
+        edges += [Edge(f"{p}-{node}-{k}", str(p), str(node)) for k, p in enumerate(known)]
+    first_use = {int(e.source): int(e.target) for e in reversed(edges)}
+    for node in sorted(depth, reverse=True):  # leaves, and what is made of leaves only, stand beside what uses them first
+        if depth[node] <= 1 and node in first_use:
+            depth[node] = max(depth[node], depth[first_use[node]] - 1)
+    rows: Counter[int] = Counter()
+    nodes = []
+    for node in sorted(depth):
+        column = depth[node]
+        row = rows[column]
+        rows[column] += 1
+        x, y = (column % STRIP) * 150.0, (column // STRIP) * 320.0 + row * 74.0
+        nodes.append(Node(str(node), x, y, 96.0, 52.0, words[node][1], f"node {node}", kind=words[node][0]))
+    return Scene(tuple(nodes), tuple(edges), title="a recorded graph", caption="Run: frames are counted.")
+
+
+def part(whole: Scene, n: int, new: int) -> dict[str, Any]:
+    """The tree of its first `n` nodes, the last `new` of them just made."""
+    kept = tuple(node._replace(state="new") if i >= n - new else node for i, node in enumerate(whole.nodes[:n]))
+    ids = {node.id for node in kept}
+    edges = tuple(e for e in whole.edges if e.source in ids and e.target in ids)
+    width = max(node.x + node.width for node in whole.nodes)
+    height = max(node.y + node.height for node in whole.nodes)
+    scene = Scene(kept, edges, title=whole.title, caption=whole.caption, extent=(width, height))
+    return {**tree_of(scene), "text": ""}
+
+
+def measure(page: Page, name: str, whole: Scene, repeats: int) -> None:
+    """Print every figure of one graph."""
+    n = len(whole.nodes)
+    full = {**tree_of(whole), "text": ""}
+    per = 3
+    starts = range(n - PATCHES * per, n + 1, per)
+    trees = [part(whole, k, per) for k in starts]
+    patches = [diff(a, b) for a, b in zip(trees, trees[1:], strict=False)]
+    rng = np.random.default_rng(0)
+    ids = [node.id for node in whole.nodes]
+
+    def colours(some: int) -> list[Any]:
+        return [
+            [[["nodes", f"#{ids[k]}", "tone"], round(float(rng.uniform()), 3)] for k in rng.choice(n, some, replace=False)]
+            for _ in range(8)
+        ]
+
+    sent = [
+        Token(whole.edges[k].id, float(rng.uniform(0, 400)), 2500.0)
+        for k in rng.choice(len(whole.edges), min(200, len(whole.edges)), replace=False)
+    ]
+    tokens = tree_of(Scene(whole.nodes, whole.edges, tuple(sent)))["tokens"]
+    text, begun = json.dumps(full), json.dumps(trees[0])
+    print(f"\n{name}: {n} nodes, {len(whole.edges)} edges, {len(text) / 1e3:.0f} kB", flush=True)
+    figures: dict[str, list[dict[str, float]]] = {}
+
+    def note(what: str, figure: dict[str, float]) -> None:
+        where, far = page.evaluate("() => window.shown()")
+        figures.setdefault(f"{what} ({'canvas' if far else f'{where} boxes'})", []).append(figure)
+
+    opening = []
+    for _ in range(repeats):
+        opening.append(page.evaluate("text => window.open_(text)", text))
+        page.evaluate("() => window.overview()")
+        note("pan, all in sight", page.evaluate("() => window.pan()"))
+        note("zoom, all in sight", page.evaluate("() => window.zoom()"))
+        for some in (100, n):
+            note(f"recolour {some} a frame", page.evaluate("r => window.recolour(r)", colours(some)))
+        note("200 tokens", page.evaluate("t => window.tokens(t)", tokens))
+        page.evaluate("() => window.nearer(12)")
+        note("pan, readable", page.evaluate("() => window.pan()"))
+        note("zoom, readable", page.evaluate("() => window.zoom()"))
+        note("recolour 100 a frame, readable", page.evaluate("r => window.recolour(r)", colours(100)))
+        page.evaluate("text => window.open_(text)", begun)
+        note(f"growth by {per} nodes 15 times a second, followed", page.evaluate("p => window.grow(p)", patches))
+        page.evaluate("text => window.open_(text)", begun)
+        page.evaluate("() => window.overview()")
+        note(f"growth by {per} nodes 15 times a second, all in sight", page.evaluate("p => window.grow(p)", patches))
+    print(f"  {'open, JSON to picture':64} {median(opening):7.0f} ms")
+    print(f"  {'':64} frames/s  longest ms  main thread, CPU ms a frame: script  style, layout  all")
+    for what, some in figures.items():
+        fps, worst, script, style_, all_ = (median(f[k] for f in some) for k in ("fps", "worst", "script", "style", "all"))
+        print(f"  {what:64} {fps:8.1f}  {worst:10.0f}  {script:35.1f}  {style_:13.1f}  {all_:3.1f}", flush=True)
+
+
+class Cpu:
+    """CPU time of the page's main thread, which a busy machine does not stretch as it does a clock."""
+
+    def __init__(self, page: Page) -> None:
+        self.session = page.context.new_cdp_session(page)
+        self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.expose_function("begin", self.begin)
+        page.expose_function("end", self.end)
+
+    def _now(self) -> dict[str, float]:
+        values = {m["name"]: m["value"] * 1e3 for m in self.session.send("Performance.getMetrics")["metrics"]}
+        style_ = values["LayoutDuration"] + values["RecalcStyleDuration"]
+        return {"script": values["ScriptDuration"], "style": style_, "all": values["TaskDuration"]}
+
+    def begin(self) -> None:
+        """From now on."""
+        self.before = self._now()
+
+    def end(self) -> dict[str, float]:
+        """Milliseconds since `begin`."""
+        return {name: value - self.before[name] for name, value in self._now().items()}
+
+
+def main(repeats: int) -> None:
+    """Both graphs, one after the other."""
+    code = bundle("patch.js", *PICTURES)
+    script = BENCH.replace("TABLE", theme.table()).replace("STYLE", json.dumps(style()))
+    html = f'<!doctype html><meta charset="utf-8"><body><script type="module">{code}\n{{{script}}}</script>'
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {repeats} repeats, medians")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / "frames.html"
+        path.write_text(html, encoding="utf-8")
+        page = launch(playwright).new_page(viewport={"width": 1200, "height": 900})
+        Cpu(page)
+        page.on("pageerror", lambda error: print("page error:", error))
+        page.goto(path.as_uri())
+        page.wait_for_function("() => window.ready")
+        measure(page, "deep network", scene_of(deep_network()), repeats)
+        measure(page, "unrolled loop", scene_of(unrolled_loop()), repeats)
+    print(f"load average {os.getloadavg()[0]:.1f} at the end")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
