@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,78 +35,6 @@ STRIP = 60
 PATCHES = 60
 """Of a growth: four seconds."""
 
-BENCH = r"""
-const wait = (ms) => new Promise((done) => setTimeout(done, ms));
-const raf = window.requestAnimationFrame.bind(window);
-setup(TABLE, STYLE);
-let tree, view, root;
-const settled = () => new Promise((done) => raf(() => raf(() => setTimeout(done))));
-
-window.open_ = async (text) => {
-  document.body.replaceChildren((root = document.createElement("div")));
-  view?.dispose();
-  await settled();
-  const begin = performance.now();
-  tree = JSON.parse(text);
-  view = createScene(root);
-  view.draw(tree);
-  await settled();
-  return performance.now() - begin;
-};
-
-// Frames while `work` goes on.
-const watch = async (work) => {
-  await wait(400);
-  const times = [];
-  let on = true;
-  await window.begin();
-  const look = (now) => { times.push(now); if (on) raf(look); };
-  raf(look);
-  await work();
-  on = false;
-  const cpu = await window.end();
-  const gaps = times.slice(1).map((t, i) => t - times[i]);
-  const whole = times[times.length - 1] - times[0];
-  const each = Object.fromEntries(Object.entries(cpu).map(([name, ms]) => [name, ms / gaps.length]));
-  return { fps: (gaps.length * 1000) / whole, worst: Math.max(...gaps), ...each };
-};
-const frames = (n, step) => new Promise((done) => {
-  let i = 0;
-  const one = () => { if (i >= n) return done(); step(i++); raf(one); };
-  raf(one);
-});
-// As host.js: whatever has come is drawn once in the next frame.
-const receive = (patch) => {
-  tree = applyPatch(tree, patch);
-  if (!receive.dirty) { receive.dirty = true; requestAnimationFrame(() => { receive.dirty = false; view.draw(tree); }); }
-};
-const press = (key) => {
-  root.querySelector("button").focus();
-  root.querySelector("button").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, composed: true }));
-};
-const point = (name, x, y, more = {}) => {
-  const svg = root.querySelector(".lab-svg");
-  const box = svg.parentElement.getBoundingClientRect();
-  const shared = { bubbles: true, clientX: box.left + x, clientY: box.top + y, pointerId: 1, button: 0, isPrimary: true, ...more };
-  svg.dispatchEvent(new (name === "wheel" ? WheelEvent : PointerEvent)(name, shared));
-};
-SVGElement.prototype.setPointerCapture = () => {}; // there is no pointer that could be captured
-
-window.grow = (patches) => watch(async () => { for (const patch of patches) { receive(patch); await wait(1000 / 15); } });
-window.overview = async () => { press("0"); await wait(600); };
-window.nearer = async (times) => { for (let i = 0; i < times; i++) press("+"); await wait(400); };
-window.pan = () => watch(async () => {
-  point("pointerdown", 500, 200);
-  await frames(150, (i) => point("pointermove", 500 + 300 * Math.sin(i / 20), 200 + 100 * Math.cos(i / 15), { buttons: 1 }));
-  point("pointerup", 500, 200);
-});
-window.zoom = () => watch(() => frames(150, (i) => point("wheel", 500, 200, { ctrlKey: true, deltaY: 3 * Math.sin(i / 12), cancelable: true })));
-window.recolour = (rounds) => watch(() => frames(90, (i) => receive(rounds[i % rounds.length])));
-window.tokens = (some) => watch(async () => { receive([[["tokens"], some]]); await wait(3000); });
-window.shown = () => [root.querySelectorAll(".lab-node").length, root.querySelector(".lab-stage").hasAttribute("data-far")];
-window.ready = true;
-"""
-
 
 def deep_network() -> Recording:
     """About 500 nodes: a network of 100 layers, and one step of its training."""
@@ -119,7 +48,8 @@ def deep_network() -> Recording:
 def unrolled_loop() -> Recording:
     """About 5,000 nodes: a recurrent network over 1,000 steps."""
     rng = np.random.default_rng(0)
-    wx, wh, b = (lab.tensor(rng.normal(0, 0.3, s).astype(np.float32), requires_grad=True) for s in ((4, 8), (8, 8), (8,)))
+    shapes = (4, 8), (8, 8), (8,)
+    wx, wh, b = (lab.tensor(rng.normal(0, 0.3, s).astype(np.float32), requires_grad=True) for s in shapes)
     h = lab.tensor(np.zeros((2, 8), np.float32))
     with lab.record() as rec:
         for x in rng.normal(size=(1000, 2, 4)).astype(np.float32):
@@ -133,7 +63,8 @@ def scene_of(rec: Recording) -> Scene:
     n = len(rec)
     leaves, ops = rec.columns(LeafUsed, 0, n), rec.columns(OpRecorded, 0, n)
     depth: dict[int, int] = {int(node): 0 for node in leaves["node"]}
-    words = {int(node): ("leaf", str(name) or "leaf") for node, name in zip(leaves["node"], leaves["name"], strict=True)}
+    named = zip(leaves["node"], leaves["name"], strict=True)
+    words = {int(node): ("leaf", str(name) or "leaf") for node, name in named}
     edges: list[Edge] = []
     for node, op, parents in zip(ops["node"], ops["op"], ops["parents"], strict=True):
         known = [int(p) for p in parents if int(p) in depth]
@@ -141,7 +72,7 @@ def scene_of(rec: Recording) -> Scene:
         words[int(node)] = ("op", str(op))
         edges += [Edge(f"{p}-{node}-{k}", str(p), str(node)) for k, p in enumerate(known)]
     first_use = {int(e.source): int(e.target) for e in reversed(edges)}
-    for node in sorted(depth, reverse=True):  # leaves, and what is made of leaves only, stand beside what uses them first
+    for node in sorted(depth, reverse=True):  # what is made of leaves only stands beside its first use
         if depth[node] <= 1 and node in first_use:
             depth[node] = max(depth[node], depth[first_use[node]] - 1)
     rows: Counter[int] = Counter()
@@ -173,15 +104,15 @@ def measure(page: Page, name: str, whole: Scene, repeats: int) -> None:
     per = 3
     starts = range(n - PATCHES * per, n + 1, per)
     trees = [part(whole, k, per) for k in starts]
-    patches = [diff(a, b) for a, b in zip(trees, trees[1:], strict=False)]
+    patches = [diff(a, b) for a, b in pairwise(trees)]
     rng = np.random.default_rng(0)
     ids = [node.id for node in whole.nodes]
 
     def colours(some: int) -> list[Any]:
-        return [
-            [[["nodes", f"#{ids[k]}", "tone"], round(float(rng.uniform()), 3)] for k in rng.choice(n, some, replace=False)]
-            for _ in range(8)
-        ]
+        def one(key: str) -> list[Any]:
+            return [["nodes", f"#{key}", "tone"], round(float(rng.uniform()), 3)]
+
+        return [[one(ids[k]) for k in rng.choice(n, some, replace=False)] for _ in range(8)]
 
     sent = [
         Token(whole.edges[k].id, float(rng.uniform(0, 400)), 2500.0)
@@ -217,7 +148,8 @@ def measure(page: Page, name: str, whole: Scene, repeats: int) -> None:
     print(f"  {'open, JSON to picture':64} {median(opening):7.0f} ms")
     print(f"  {'':64} frames/s  longest ms  main thread, CPU ms a frame: script  style, layout  all")
     for what, some in figures.items():
-        fps, worst, script, style_, all_ = (median(f[k] for f in some) for k in ("fps", "worst", "script", "style", "all"))
+        names = "fps", "worst", "script", "style", "all"
+        fps, worst, script, style_, all_ = (median(f[k] for f in some) for k in names)
         print(f"  {what:64} {fps:8.1f}  {worst:10.0f}  {script:35.1f}  {style_:13.1f}  {all_:3.1f}", flush=True)
 
 
@@ -247,7 +179,8 @@ class Cpu:
 def main(repeats: int) -> None:
     """Both graphs, one after the other."""
     code = bundle("patch.js", *PICTURES)
-    script = BENCH.replace("TABLE", theme.table()).replace("STYLE", json.dumps(style()))
+    bench = Path(__file__).with_name("frames.js").read_text(encoding="utf-8")
+    script = bench.replace("TABLE", theme.table()).replace("STYLE", json.dumps(style()))
     html = f'<!doctype html><meta charset="utf-8"><body><script type="module">{code}\n{{{script}}}</script>'
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, {repeats} repeats, medians")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

@@ -100,22 +100,18 @@ function linesOf(entry, look, radius) {
   });
 }
 
-// The texts of a frame, one behind the other along its top.
+// The texts of a frame from its top left corner, one behind the other where there is room.
 function headOf(entry, look) {
   const { node } = entry;
-  const end = node.w / 2 - 14;
-  let x = -node.w / 2 + (node.fold ? 32 : 12);
-  const texts = [];
-  for (const name of textsOf(node)) {
-    if (end - x < 12) {
-      entry.clipped = true;
-      break;
-    }
-    const text = textElement(entry, name, look, end - x, { x, y: -node.h / 2 + 15 });
-    texts.push(text);
-    x += textWidth(text.textContent, fontOf(node, name, look)) + 10;
-  }
-  return texts;
+  const [left, end] = [-node.w / 2 + (node.fold ? 32 : 12), node.w / 2 - 14];
+  let [x, y] = [left, -node.h / 2 + 15];
+  return textsOf(node).map((name) => {
+    const width = textWidth(node[name], fontOf(node, name, look));
+    if (x > left && width > end - x) [x, y] = [left, y + 17];
+    const text = textElement(entry, name, look, Math.max(end - x, 0), { x, y });
+    x += Math.min(width, Math.max(end - x, 0)) + 10;
+    return text;
+  });
 }
 
 function disc(name, [x, y], d, state = null) {
