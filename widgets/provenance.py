@@ -26,7 +26,7 @@ class Provenance(NamedTuple):
     """How numbers came about.
 
     Attributes:
-        made: "run", "live", "paced", "throttled" or "simulated": a key of `theme.MADE`.
+        made: "run", "live", "paced", "throttled" or "simulated": a key of `theme.MADE`; "" where nothing happened.
         words: the same and more in one line.
     """
 
@@ -49,6 +49,9 @@ def provenance_of(recording: Events, *, live: bool = False, file: bool = True) -
         Provenance(made='run', words='Run recorded 29 Nov 2026, 20:14 UTC')
     """
     made = _made(recording, live=live)
+    if not len(recording) and not recording.live:
+        when = _when(recording)
+        return Provenance("", f"A recording without events{f', begun {when}' if when else ''}")
     name, when, n_ranks = _name(recording), _when(recording), _n_ranks(recording)
     noun = {"simulated": "Simulation", "paced": "Paced run", "throttled": "Run over throttled links",
             "live": "Live run"}.get(made, "Run")  # fmt: skip
@@ -83,8 +86,9 @@ def _name(recording: Events) -> str:
 
 
 def _when(recording: Events) -> str:
+    created = _meta(recording).get("created", "")
     try:
-        when = datetime.fromisoformat(_meta(recording).get("created", "")).astimezone(UTC)
+        when = datetime.fromisoformat(created if len(created) < 40 else "").astimezone(UTC)
     except (ValueError, OverflowError):  # a file may say anything
         return ""
     return f"{when.day} {MONTHS[when.month - 1]} {when.year}, {when:%H:%M} UTC"

@@ -77,6 +77,10 @@ def test_a_recording_from_a_file_names_the_file_without_its_folder(tmp_path):
     assert LossView(loaded).picture_at(len(loaded)).provenance.endswith("; from run.rec")
 
 
+def test_where_nothing_was_recorded_no_run_is_claimed():
+    assert provenance_of(dated(Recording())) == ("", "A recording without events, begun 29 Nov 2026, 20:14 UTC")
+
+
 def test_a_report_is_the_same_of_a_recording_and_of_its_file(tmp_path):
     rec = training(falling(12))
     rec.save(tmp_path / "run.rec")

@@ -38,9 +38,9 @@ export class Camera {
     return Object.keys(over).filter((side) => over[side]).join(" ");
   }
 
-  // How high the stage shall be for this picture.
-  height(most) {
-    const k = Math.min(largest(), Math.max((this.size.w - 2 * MARGIN) / this.box.w, readable()));
+  // How high the stage shall be for this picture, at `least` so large.
+  height(most, least) {
+    const k = Math.min(largest(), Math.max((this.size.w - 2 * MARGIN) / this.box.w, least));
     return Math.round(Math.min(most, Math.max(160, this.box.h * k + 2 * MARGIN)));
   }
 

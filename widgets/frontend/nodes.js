@@ -103,7 +103,7 @@ function linesOf(entry, look, radius) {
 // The texts of a frame from its top left corner, one behind the other where there is room.
 function headOf(entry, look) {
   const { node } = entry;
-  const [left, end] = [-node.w / 2 + (node.fold ? 32 : 12), node.w / 2 - 14];
+  const [left, end] = [-node.w / 2 + (node.fold ? 32 : 12), node.w / 2 - 8];
   let [x, y] = [left, -node.h / 2 + 15];
   return textsOf(node).map((name) => {
     const width = textWidth(node[name], fontOf(node, name, look));

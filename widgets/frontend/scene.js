@@ -329,8 +329,10 @@ export function createScene(root, options = {}) {
   // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
   function settle(glides) {
     if (!camera.size.w) return cull({ view: camera.view, sight: camera.sight() });
-    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * 0.68))); // controls and words need room, too
-    const wanted = options.height || camera.height(most);
+    const share = magnified() > 1 ? 0.85 : 0.68; // of the window: controls and words need room, too
+    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * share)));
+    const least = camera.whole || !lively() ? 0 : readable(); // at rest all of it is shown, and needs no more room than that
+    const wanted = options.height || camera.height(most, least);
     if (wanted > camera.size.h || (options.height && wanted !== camera.size.h)) {
       stage.style.height = `${wanted}px`;
       camera.size = { w: stage.clientWidth, h: stage.clientHeight };

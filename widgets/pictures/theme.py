@@ -17,8 +17,8 @@ from widgets.pictures.palettes import CIVIDIS, COLORWAY, COLOURS, DIVERGING, OKA
 
 __all__ = [
     "CIVIDIS", "COLORWAY", "COLOURS", "DASHES", "DIVERGING", "INK", "KIND_WORDS", "MADE", "MARKS", "MINUS", "OKABE_ITO",
-    "SEQUENTIAL", "SIZES", "THEMES", "axes", "colorway", "contrast", "css_variables", "drawn_in", "ink_on", "luminance",
-    "short", "table", "tone_colour",
+    "SEQUENTIAL", "SIZES", "THEMES", "axes", "blank", "colorway", "contrast", "css_variables", "drawn_in", "ink_on",
+    "luminance", "short", "table", "tone_colour",
 ]  # fmt: skip
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -35,7 +35,7 @@ MARKS: Final[Mapping[str, str]] = {
 """Badge of each node state as a path around (0, 0); idle has none."""
 
 MADE: Final[Mapping[str, str]] = {
-    "run": "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0 -4 0ZM-1.8 0A1.8 1.8 0 1 0 1.8 0A1.8 1.8 0 1 0 -1.8 0Z",
+    "run": "M-3 -4.2L4.4 0L-3 4.2Z",
     "live": "M-5 0H-3L-1 -4L1 4L3 0H5",
     "paced": "M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0 -4.5 0ZM0 -2.6V0.2L2 1.6",
     "throttled": "M-4 -4.5H4L1 0L4 4.5H-4L-1 0Z",
@@ -209,6 +209,18 @@ def axes(xtitle: str = "", ytitle: str = "", **more: object) -> dict[str, Any]:
         inner = layout.get(key)
         layout[key] = {**inner, **value} if isinstance(inner, dict) and isinstance(value, Mapping) else value
     return layout
+
+
+def blank(layout: Mapping[str, Any]) -> dict[str, Any]:
+    """The layout of a chart without numbers: low, no axes whose ticks mean nothing, and words.
+
+    Example:
+        >>> blank(axes("step", "loss"))["annotations"][0]["text"]
+        'nothing yet'
+    """
+    words = {"text": "nothing yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    hidden = {name: {**axis, "visible": False} for name, axis in layout.items() if name[1:].startswith("axis")}
+    return {**layout, **hidden, "height": 140, "annotations": [words]}
 
 
 def css_variables() -> str:

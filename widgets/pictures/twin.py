@@ -35,6 +35,7 @@ def svg_of(picture: Picture, theme: str = "light") -> str:
         ViewError: a scene that contradicts itself, or no such theme.
 
     Example:
+        >>> from widgets.pictures.scene import Node
         >>> svg_of(Scene((Node("a", 0, 0, 64, 36, "x < y"),), title="t")).count("x &lt; y")
         2
     """

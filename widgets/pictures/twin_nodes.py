@@ -88,7 +88,7 @@ def node_element(node: Node, scene: Scene) -> str:
 
 def _head(node: Node) -> str:
     """The texts of a frame from its top left corner, one behind the other where there is room."""
-    left, end = -node.width / 2 + (32 if node.fold else 12), node.width / 2 - 14
+    left, end = -node.width / 2 + (32 if node.fold else 12), node.width / 2 - 8
     x, y = left, -node.height / 2 + 15
     looks = (
         (node.label, 14.0, True, "text"),

@@ -103,7 +103,7 @@ def caption(moment: Moment) -> str:
     core = "" if moment.paced else " or for a core"
     return (
         f"Activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
-        f" it waits, for another{core}.{plan} Grey: the activations that it holds, darkest at the peak."
+        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak."
     )
 
 

@@ -106,6 +106,8 @@ class LossView(View[Curve]):
     def picture(self, state: Curve) -> Chart:
         import plotly.graph_objects as go
 
+        if not len(state.step) and not state.tests:
+            return Chart(go.Figure(layout=theme.blank(_layout(state, accuracy=False))), _caption(state), self.title)
         traces = _loss_lines(state)
         accuracy = [t for t in state.tests if math.isfinite(t.accuracy)]
         splits = list(dict.fromkeys(t.split for t in state.tests))
