@@ -32,7 +32,7 @@ export class Minimap {
   // Once there it stays, so that the page does not jump; what it shows can wait a little.
   update(nodes, mode) {
     const { camera, element } = this;
-    if (element.hidden && !camera.beyond()) return;
+    if (!camera.size.w || (element.hidden && !camera.beyond())) return;
     element.hidden = false;
     const wait = this.last + PAUSE - performance.now();
     clearTimeout(this.timer);
