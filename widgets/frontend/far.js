@@ -7,6 +7,7 @@ const OUTLINES = { new: "forward", active: "forward", done: "done", trouble: "tr
 const RUNS = { forward: "forward", backward: "backward", store: "backward", done: "done" };
 const DASHES = { backward: [8, 5], store: [4, 4], none: [1, 5] };
 const FADED = 0.25;
+const THIN = 0.55; // of the many edges along which nothing runs
 const TINY = 7; // pixels: a box no wider has no outline of its own
 const ONE_BY_ONE = 48; // more boxes that changed, and all are painted again
 
@@ -81,7 +82,7 @@ export class Far {
         for (const [x, y] of bends ?? []) context.lineTo(x, y);
         context.lineTo(target.x, target.y);
       }
-      context.globalAlpha = stands === "faded" ? FADED : 1;
+      context.globalAlpha = stands === "faded" ? FADED : state === "idle" && thin > 2 ? THIN : 1;
       context.strokeStyle = colours[RUNS[state] ?? "line"];
       const lively = state !== "idle" && state !== "done" && state !== "none";
       context.lineWidth = Math.max((lively || stands === "lit" ? 2 : 0.8) * thin, 1.5 + (lively ? 0.75 : 0));
