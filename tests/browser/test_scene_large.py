@@ -167,14 +167,18 @@ def test_the_arrow_keys_follow_edges_to_nodes_out_of_sight_and_bring_them_in(lig
     nearer(light)
     light.locator(".lab-node[tabindex='0']").focus()
     linked = {frozenset((edge["s"], edge["t"])) for edge in TREE["edges"].values()}
-    for _ in range(24):
+    steps, far_away = 0, False
+    while NODES[key]["kind"] != "leaf":
+        seen = in_sight(light)
         light.keyboard.press("ArrowLeft")
         there, inside, said, size, place = light.evaluate(FOCUSED)
         assert frozenset((key, there)) in linked
         assert inside
         assert said.startswith(f"{NODES[there]['label']}, {NODES[there]['sublabel']}")
         assert (size, place) == (str(len(keys)), str(keys.index(there) + 1))
-        key = there
+        key, steps, far_away = there, steps + 1, far_away or there not in seen
+    assert steps > 1
+    assert far_away, "the weight that it came to was out of sight"
 
 
 def test_a_search_counts_its_hits_aloud_and_walks_through_them(light: Page):

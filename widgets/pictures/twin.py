@@ -5,12 +5,13 @@ The card paints its own light background, so it reads on white and on dark pages
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from html import escape
 from typing import NamedTuple
 
 from lab.errors import ViewError
 from widgets.pictures.chart import Chart
-from widgets.pictures.geometry import EdgeShape, edge_shape, lanes, number
+from widgets.pictures.geometry import EdgeShape, Point, edge_shape, lanes, number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.scene import Edge, Scene
 from widgets.pictures.theme import INK, MADE, THEMES, drawn_in
@@ -18,7 +19,7 @@ from widgets.pictures.tree import Picture, text_of, tree_of
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
-DIMMED = 0.28
+DIMMED = 0.4
 """Opacity of what does not stand out while something does."""
 LIVELY_EDGES = ("forward", "backward", "store")
 READABLE = 2400.0
@@ -168,11 +169,12 @@ def drawing(scene: Scene) -> Drawing:
     bottom = max(*(n.y + n.height / 2 for n in scene.nodes), *(y for _, y in places), -1e9)
     width, height = max(240.0, right - left + 2 * MARGIN + 12), bottom - top + 2 * MARGIN
     shapes = [(edge, edge_shape(edge, nodes, offsets.get(edge.id, 0.0))) for edge in scene.edges]
-    lines = tuple(_dimmed(edge, scene, _line(edge, shape, edge.id in scene.lit)) for edge, shape in shapes)
+    lines = tuple(_line(edge, shape, scene.lit) for edge, shape in shapes)
     frames = sorted((n for n in scene.nodes if n.kind == "frame"), key=lambda n: -n.width * n.height)
     behind = tuple(node_element(node, scene) for node in frames)
     boxes = tuple(node_element(node, scene) for node in scene.nodes if node.kind != "frame")
-    numbers = tuple(_dimmed(edge, scene, _edge_label(edge, *shape.middle)) for edge, shape in shapes if edge.label)
+    faded = {edge.id for edge in scene.edges if scene.lit and edge.id not in scene.lit}
+    numbers = tuple(_edge_label(edge, shape.middle, edge.id in faded) for edge, shape in shapes if edge.label)
     below, above = marked(scene.marks)
     shift_x, shift_y = (width - (right - left)) / 2 - left, MARGIN - top
     shift = f"translate({number(shift_x)} {number(shift_y)})"
@@ -180,16 +182,12 @@ def drawing(scene: Scene) -> Drawing:
     return Drawing((below, *layers, above) if scene.marks else layers, shift, width, height)
 
 
-def _dimmed(edge: Edge, scene: Scene, drawn: str) -> str:
-    return tag("g", drawn, opacity=DIMMED) if scene.lit and edge.id not in scene.lit else drawn
-
-
 def _edge_colour(edge: Edge) -> str:
     own = {"forward": "forward", "backward": "backward", "store": "backward", "done": "done"}
     return INK[own.get(edge.state, "line")]
 
 
-def _line(edge: Edge, shape: EdgeShape, lit: bool) -> str:
+def _line(edge: Edge, shape: EdgeShape, lit: Collection[str]) -> str:
     colour, lively = _edge_colour(edge), edge.state in LIVELY_EDGES
     dash = {"backward": "8 5", "store": "4 4", "none": "0.5 5"}.get(edge.state)
     path = tag(
@@ -197,16 +195,18 @@ def _line(edge: Edge, shape: EdgeShape, lit: bool) -> str:
         d=shape.line,
         fill="none",
         stroke=colour,
-        stroke_width=edge.width + (2.0 if lit else 0.75 * lively),
+        stroke_width=edge.width + (2.0 if edge.id in lit else 0.75 * lively),
         stroke_dasharray=dash,
         stroke_linecap="butt" if edge.state in ("backward", "store") else "round",
     )
-    return path + ("" if edge.state == "none" else tag("path", d=shape.head, fill=colour))
+    drawn = path + ("" if edge.state == "none" else tag("path", d=shape.head, fill=colour))
+    return tag("g", drawn, opacity=DIMMED) if lit and edge.id not in lit else drawn
 
 
-def _edge_label(edge: Edge, x: float, y: float) -> str:
-    text = clip(edge.label, 180, 12)
+def _edge_label(edge: Edge, middle: Point, faded: bool) -> str:
+    (x, y), text = middle, clip(edge.label, 180, 12)
     across = text_width(text, 12) + 10
     colour = _edge_colour(edge) if edge.state in LIVELY_EDGES else INK["muted"]
     ground = tag("rect", x=x - across / 2, y=y - 9, width=across, height=18, rx=6, fill=INK["surface"])
-    return ground + label(text, x, y, 12, fill=colour, text_anchor="middle", dy="0.35em", font_weight=500)
+    look = {"text_anchor": "middle", "dy": "0.35em", "font_weight": 500, "opacity": DIMMED if faded else None}
+    return ground + label(text, x, y, 12, fill=colour, **look)
