@@ -274,7 +274,8 @@ GOOD = [
 @pytest.mark.parametrize(("k", "change", "said"), [
     (2, {"dur": 5.5}, "crosses"), (2, {"dur": -1.0}, "dur is"), (2, {"ph": "Z"}, "phase"),
     (4, {"ts": 5.5}, "no slice around"), (5, {"ts": 1.5}, "arrow 1"), (5, {"id": 2}, "one end"),
-    (5, {"bp": "x"}, "next slice"), (3, {"tid": 8}, "no name"), (0, {"args": {}}, "metadata"), (4, {"id": 3}, "one end"),
+    (5, {"bp": "x"}, "next slice"), (3, {"tid": 8}, "no name"), (0, {"args": {}}, "metadata"),
+    (4, {"id": 3}, "one end"),
 ])  # fmt: skip
 def test_the_judge_of_traces_finds_what_is_wrong(k, change, said):
     assert faults_of(json.dumps({"traceEvents": GOOD})) == []

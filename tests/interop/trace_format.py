@@ -1,4 +1,4 @@
-"""What the Trace Event Format asks of a file, as far as we write it: the rules that Perfetto and chrome://tracing apply.
+"""What the Trace Event Format asks of a file, as far as we write it: the rules of Perfetto and chrome://tracing.
 
 Written from its definition: which phases there are, which fields each needs, that slices of a track nest, that arrows
 have both ends, later not before earlier, and end in slices.
