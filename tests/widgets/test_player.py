@@ -15,7 +15,7 @@ from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets.export.film import CHART_FRAMES
 from widgets.player import Player
-from widgets.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
+from widgets.player.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView

@@ -16,7 +16,7 @@ from lab.files import replacing
 from widgets.export.moving import MOST_STOPS, moving_svg
 from widgets.export.page import Frame, write_page
 from widgets.export.slim import slim
-from widgets.fold import Positions
+from widgets.fold import Positions, merged
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -31,6 +31,12 @@ CHART_FRAMES = 100
 FEWEST_FRAMES = 30
 FRAME_LINES = 12
 """Lines of words for each stop: more is not listened to."""
+
+
+def stops_of(views: Sequence[View[Any]]) -> Positions:
+    """Where a player of these views stops; where nothing was recorded there is one stop, at the beginning."""
+    stops = merged(*(v.stop_positions(v.recording) for v in views))
+    return stops if len(stops) else np.zeros(1, np.int64)
 
 
 def frames_of(views: Sequence[View[Any]], stops: Positions, most: int = MAX_FRAMES) -> list[Frame]:

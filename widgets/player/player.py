@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lab.errors import ViewError
 from widgets.fold import Positions, merged
 from widgets.live.showing import close, display_twice
-from widgets.transport import Transport, pace
+from widgets.player.transport import Transport, pace
 from widgets.view import View, recording_of
 
 if TYPE_CHECKING:
