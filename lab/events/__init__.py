@@ -34,6 +34,7 @@ from lab.events.catalogue import (
     WorkerSeen,
 )
 from lab.events.columns import Ragged
+from lab.events.diff import Comparison, Difference, compare, first_difference
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
 from lab.events.listen import Listening, listen
 from lab.events.recording import Recording, record
@@ -59,7 +60,9 @@ __all__ = [
     "CollectiveFinished",
     "CollectiveStarted",
     "Columns",
+    "Comparison",
     "Detail",
+    "Difference",
     "Evaluated",
     "Event",
     "GradientCleared",
@@ -85,8 +88,10 @@ __all__ = [
     "ValueSeen",
     "ValueWritten",
     "bus",
+    "compare",
     "event",
     "fields_of",
+    "first_difference",
     "listen",
     "record",
 ]
