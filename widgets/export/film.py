@@ -5,7 +5,7 @@ Bounds are numbers of drawn parts and points, not seconds, so that one recording
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +39,62 @@ def stops_of(views: Sequence[View[Any]]) -> Positions:
     return stops if len(stops) else np.zeros(1, np.int64)
 
 
-def frames_of(views: Sequence[View[Any]], stops: Positions, most: int = MAX_FRAMES) -> list[Frame]:
-    """At most `most` stops as frames: the first, the last, and evenly between; fewer where each of them is large."""
-    last = [v.picture_at(int(stops[-1])) for v in views]
+def frames_of(
+    views: Sequence[View[Any]],
+    stops: Positions,
+    most: int = MAX_FRAMES,
+    marks: Mapping[int, str] | None = None,
+    notes: Mapping[int, str] | None = None,
+) -> list[Frame]:
+    """At most `most` stops as frames: the first, the last, and evenly between; fewer where each of them is large.
+
+    Args:
+        stops: for each how many events have been folded then; of two dimensions: by view.
+        marks: names of stops that have landmarks; those of the views if not given.
+        notes: of stops that have a bookmark, which are always among the frames.
+    """
+    notes = notes or {}
+    if marks is None:
+        marks = {k: name for v in views for k, name in v.landmarks(v.recording).named_at(stops).items()}
+    moments = np.broadcast_to(stops.reshape(len(stops), -1), (len(stops), len(views)))
+    last = [v.picture_at(int(p)) for v, p in zip(views, moments[-1], strict=True)]
     n_parts = sum(len(p.nodes) + len(p.edges) for p in last if isinstance(p, Scene))
     n_lines = sum(len(p.figure.data) for p in last if isinstance(p, Chart))
     most = min(most, max(FEWEST_FRAMES, MAX_PARTS // max(1, n_parts)), CHART_FRAMES if n_lines else most)
-    chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)).tolist()
+    evenly = np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)
+    chosen = np.unique([*evenly, *sorted(notes)[:most]]).tolist()
     points = max(150, min(2000, MAX_POINTS // (len(chosen) * max(1, n_lines))))
+    names = _gathered(marks, chosen)
 
     def frame(k: int) -> Frame:
-        at = int(stops[k])
-        pictures = last if k == chosen[-1] else [slim(v.picture_at(at), points) for v in views]
-        words = brief("\n".join(v.text_at(at) for v in views))
-        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words)
+        pairs = [(v, int(p)) for v, p in zip(views, moments[k], strict=True)]
+        pictures = last if k == chosen[-1] else [slim(v.picture_at(p), points) for v, p in pairs]
+        words = brief("\n".join(v.text_at(p) for v, p in pairs))
+        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words, names.get(k, ""), notes.get(k, ""))
 
     return [frame(k) for k in chosen]
 
 
-def written(path: str | Path, views: Sequence[View[Any]], stops: Positions) -> Path:
+def _gathered(marks: Mapping[int, str], chosen: Sequence[int]) -> dict[int, str]:
+    """The marks by the stop that is shown for each: the first chosen one that is not before it.
+
+    Example:
+        >>> _gathered({1: "step 1", 2: "step 2", 5: "step 3"}, [0, 4, 5])
+        {4: 'step 1, step 2', 5: 'step 3'}
+    """
+    found: dict[int, list[str]] = {}
+    for stop, name in marks.items():
+        found.setdefault(chosen[int(np.searchsorted(chosen, stop))], []).append(name)
+    return {k: names[0] if len(names) > 3 else ", ".join(names) for k, names in found.items()}
+
+
+def written(
+    path: str | Path,
+    views: Sequence[View[Any]],
+    stops: Positions,
+    marks: Mapping[int, str] | None = None,
+    notes: Mapping[int, str] | None = None,
+) -> Path:
     """Write a moving picture of the first view (.svg) or a page that plays all of them (.html); returns its path.
 
     Raises:
@@ -65,11 +102,11 @@ def written(path: str | Path, views: Sequence[View[Any]], stops: Positions) -> P
     """
     path = writable(path)
     moving = path.suffix.lower() == ".svg"
-    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES)
+    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes)
     n = len(stops)
     note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
     if not moving:
-        return write_page(path, frames, ", ".join(v.title for v in views), note)
+        return write_page(path, frames, ", ".join(dict.fromkeys(v.title for v in views)), note)
     with replacing(path) as file:
         file.write(moving_svg(frames, note=note).encode())
     return path

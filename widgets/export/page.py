@@ -35,11 +35,15 @@ class Frame:
         label: short, for the line beside the slider, e.g. "step 3 of 12".
         pictures: as many in each frame, each of one kind from frame to frame.
         text: what a screen reader says.
+        mark: name of a landmark, shown on the slider, e.g. "step 3".
+        note: of a bookmark, shown on the slider and above the pictures.
     """
 
     label: str
     pictures: tuple[Picture, ...]
     text: str = ""
+    mark: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,7 @@ def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Seq
     for rows in trees:
         _check(rows)
     charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
-    script = bundle("patch.js", *PICTURES, "player.js")
+    script = bundle("patch.js", *PICTURES, "timeline.js", "player.js")
     start = f"play({theme.table()}, {json.dumps(style())});\n"
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
@@ -196,7 +200,9 @@ def _frames(frames: Sequence[Frame], trees: Sequence[dict[str, Json]]) -> bytes:
     before: Json = None
     for frame, tree in zip(frames, trees, strict=True):
         change = {"tree": tree} if before is None else {"patch": diff(before, tree)}
-        rows.append({"label": text_of(frame.label), "text": text_of(frame.text), **change})
+        said = {"mark": text_of(frame.mark), "note": text_of(frame.note)}
+        told = {name: words for name, words in said.items() if words}
+        rows.append({"label": text_of(frame.label), "text": text_of(frame.text), **told, **change})
         before = tree
     return json.dumps(rows, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
@@ -208,7 +214,8 @@ def _base64(data: bytes) -> str:
 def _page_style() -> str:
     from importlib.resources import files
 
-    return (files("widgets") / "frontend" / "page.css").read_text(encoding="utf-8")
+    folder = files("widgets") / "frontend"
+    return "".join((folder / name).read_text(encoding="utf-8") for name in ("page.css", "timeline.css"))
 
 
 def _no_end_tag(code: str) -> str:
