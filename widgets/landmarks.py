@@ -24,7 +24,7 @@ class Landmarks(NamedTuple):
     Attributes:
         positions: how many events have been folded at each, ascending.
         words: for each the number of its word in `names`.
-        numbers: which of that word it is: step 12 has 12.
+        numbers: which of that word it is: step 12 has 12; -1 for what there is only one of.
         names: the words.
 
     Example:
@@ -51,7 +51,8 @@ class Landmarks(NamedTuple):
 
     def name(self, k: int) -> str:
         """What the k-th is called."""
-        return f"{self.names[self.words[k]]} {self.numbers[k]}"
+        word, number = self.names[self.words[k]], int(self.numbers[k])
+        return word if number < 0 else f"{word} {number}"
 
     def at(self, stops: Positions) -> Ints:
         """For each landmark the stop at which it is seen: the first that is not before it."""

@@ -34,7 +34,7 @@ from lab.events.catalogue import (
     WorkerSeen,
 )
 from lab.events.columns import Ragged
-from lab.events.diff import Comparison, Difference, compare, first_difference
+from lab.events.diff import Comparison, Difference, Side, around, compare, first_difference
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
 from lab.events.listen import Listening, listen
 from lab.events.recording import Recording, record
@@ -84,9 +84,11 @@ __all__ = [
     "RunFinished",
     "RunStarted",
     "RunStateChanged",
+    "Side",
     "StepFinished",
     "ValueSeen",
     "ValueWritten",
+    "around",
     "bus",
     "compare",
     "event",

@@ -184,6 +184,37 @@ def compare(a: Any, b: Any, *, tolerance: float = 0.0) -> Comparison:
     )  # fmt: skip
 
 
+def around(a: Any, b: Any, found: Difference, *, before: int = 4, after: int = 3) -> tuple[list[Side], list[Side]]:
+    """What each run did just before and just after its first difference, on the same rank: so many events of each.
+
+    Example:
+        >>> import lab
+        >>> def run(op):
+        ...     with lab.record(detail="shape") as rec:
+        ...         op(lab.exp(lab.tensor(2.0, requires_grad=True, name="x")))
+        ...     return rec
+        >>> a, b = run(lab.tanh), run(lab.sin)
+        >>> first, second = around(a, b, first_difference(a, b))
+        >>> [side.event.op for side in second if hasattr(side.event, "op")]
+        ['exp', 'sin']
+    """
+    runs = _Run(_recording(a, "a")), _Run(_recording(b, "b"))
+    known, _ = _common(runs[0].recording, runs[1].recording, 0.0)
+    told = []
+    for run, side in zip(runs, (found.a, found.b), strict=True):
+        run.take(known)
+        event = side.event or found.a.event or found.b.event
+        assert event is not None, "a difference has an event on one side at least"
+        stream = run.positions(found.rank, _stream_of(type(event)))
+        at = int(np.searchsorted(stream, side.position)) if side.position >= 0 else len(stream)
+        told.append([run.side(p, found.rank) for p in stream[max(0, at - before) : at + 1 + after].tolist()])
+    return told[0], told[1]
+
+
+def _stream_of(kind: type[Event]) -> int:
+    return 0 if kind.per_operation else 1 if kind.__name__ in TRAINING else 2
+
+
 def _recording(source: Any, name: str) -> Recording:
     recording = getattr(source, "recording", source)
     if not isinstance(recording, Recording):
@@ -257,7 +288,7 @@ class _Run:
                 self._compared.add(name)
                 where = table.position.view(0, n)
                 self.rank[where] = ranks
-                self.stream[where] = 0 if table.kind.per_operation else 1 if name in TRAINING else 2
+                self.stream[where] = _stream_of(table.kind)
         counted = self.stream >= 0
         self.n = int(counted.sum())
         self.ranks = np.unique(self.rank[counted]).tolist()

@@ -254,6 +254,8 @@ def _both(found: Difference) -> str:
             index = tuple(at[0].tolist())
             n = f"{len(at):,} of {x.size:,} entries differ, first {list(index)}: "
             return f"{n}{x[index].item()!r} in a, {y[index].item()!r} in b."
+    if found.field == "constants" and isinstance(x, tuple) and isinstance(y, tuple):
+        x, y = (", ".join(filter(None, texts)) for texts in (x, y))
     elif found.field in ("parents", "targets"):
         return f"a: {_did(found.a)}, from other values than b: {_did(found.b)}."
     return f"{shown(x)} in a, {shown(y)} in b."

@@ -6,6 +6,7 @@ Bounds are numbers of drawn parts and points, not seconds, so that one recording
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def frames_of(
     most: int = MAX_FRAMES,
     marks: Mapping[int, str] | None = None,
     notes: Mapping[int, str] | None = None,
+    names: Sequence[str] = (),
 ) -> list[Frame]:
     """At most `most` stops as frames: the first, the last, and evenly between; fewer where each of them is large.
 
@@ -52,6 +54,7 @@ def frames_of(
         stops: for each how many events have been folded then; of two dimensions: by view.
         marks: names of stops that have landmarks; those of the views if not given.
         notes: of stops that have a bookmark, which are always among the frames.
+        names: what to call each view, in front of its caption.
     """
     notes = notes or {}
     if marks is None:
@@ -64,13 +67,17 @@ def frames_of(
     evenly = np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)
     chosen = np.unique([*evenly, *sorted(notes)[:most]]).tolist()
     points = max(150, min(2000, MAX_POINTS // (len(chosen) * max(1, n_lines))))
-    names = _gathered(marks, chosen)
+    marked = _gathered(marks, chosen)
 
     def frame(k: int) -> Frame:
         pairs = [(v, int(p)) for v, p in zip(views, moments[k], strict=True)]
         pictures = last if k == chosen[-1] else [slim(v.picture_at(p), points) for v, p in pairs]
-        words = brief("\n".join(v.text_at(p) for v, p in pairs))
-        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words, names.get(k, ""), notes.get(k, ""))
+        if names:
+            called = zip(names, pictures, strict=True)
+            pictures = [replace(p, caption=f"{name}: {p.caption}".strip()) for name, p in called]
+        said = [v.text_at(p) for v, p in pairs]
+        words = brief("\n".join(f"{n}: {t}" for n, t in zip(names, said, strict=True)) if names else "\n".join(said))
+        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words, marked.get(k, ""), notes.get(k, ""))
 
     return [frame(k) for k in chosen]
 
@@ -94,19 +101,28 @@ def written(
     stops: Positions,
     marks: Mapping[int, str] | None = None,
     notes: Mapping[int, str] | None = None,
+    names: Sequence[str] = (),
+    about: str = "",
 ) -> Path:
     """Write a moving picture of the first view (.svg) or a page that plays all of them (.html); returns its path.
+
+    Args:
+        marks, notes, names: those of `frames_of`.
+        about: what stands below the title.
 
     Raises:
         ViewError: another ending, or a folder that is not there.
     """
     path = writable(path)
     moving = path.suffix.lower() == ".svg"
-    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes)
+    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes, names)
     n = len(stops)
     note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
     if not moving:
-        return write_page(path, frames, ", ".join(dict.fromkeys(v.title for v in views)), note)
+        title = ", ".join(dict.fromkeys(v.title for v in views))
+        title = f"{title}: {' and '.join(names)}" if names else title
+        opens_at_end = all(v.opens_at_end for v in views)
+        return write_page(path, frames, title, f"{about} {note}".strip(), wide=bool(names), opens_at_end=opens_at_end)
     with replacing(path) as file:
         file.write(moving_svg(frames, note=note).encode())
     return path

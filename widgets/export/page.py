@@ -55,16 +55,26 @@ class Part:
         title: a heading above it; "" for none.
         description: a sentence below the heading.
         opens_at_end: whether the page opens it at its last frame, instead of its first.
+        wide: whether its pictures stand beside each other, where there is room.
     """
 
     frames: Sequence[Frame]
     title: str = ""
     description: str = ""
     opens_at_end: bool = False
+    wide: bool = False
 
 
-def write_page(path: str | Path, frames: Sequence[Frame], title: str, description: str = "") -> Path:
-    """Write a page with one player, whole or not at all; returns its path.
+def write_page(
+    path: str | Path,
+    frames: Sequence[Frame],
+    title: str,
+    description: str = "",
+    *,
+    wide: bool = False,
+    opens_at_end: bool = False,
+) -> Path:
+    """Write a page with one player, whole or not at all; returns its path. The last two arguments are those of `Part`.
 
     Raises:
         ViewError: no frames, or frames with different numbers or kinds of pictures.
@@ -78,7 +88,7 @@ def write_page(path: str | Path, frames: Sequence[Frame], title: str, descriptio
         'page.html'
     """
     with replacing(path) as file:
-        file.write(page(frames, title, description).encode("utf-8"))
+        file.write(page_of([Part(frames, opens_at_end=opens_at_end, wide=wide)], title, description).encode("utf-8"))
     return Path(path)
 
 
@@ -146,7 +156,7 @@ def _section(part: Part, k: int) -> str:
     head = f'<h2 id="part{nth}">{name}</h2>\n' if part.title else ""
     head += f"<p>{_safe(part.description)}</p>\n" if part.description else ""
     body = f"""{head}<div class="lab-player" id="lab-player{nth}" data-frames="lab-frames{nth}" data-opens="{opens}"\
-{f' data-name="{name}"' * bool(name)}></div>
+{f' data-name="{name}"' * bool(name)}{" data-wide" * part.wide}></div>
 <div class="lab-static" id="lab-static{nth}">
 {static}
 <p>{_safe(shown.text)}</p>

@@ -44,10 +44,10 @@ class Clock:
             )
         self.recording = self.views[0].recording
         self._require_one_clock()
-        self._length = len(self.recording)
+        self._length = self._length_now()
         self.transport = Transport(self._stops())
         self.transport.speed = checked_speed(speed)
-        if self.recording.live:
+        if self.live:
             self.transport.to_end()
         self._lock = threading.RLock()
         self._halt: threading.Event | None = None
@@ -66,6 +66,15 @@ class Clock:
                 given=f"{len({id(v.recording) for v in self.views})} recordings",
                 hint="one Player for each recording, or SideBySide(a, b) for two that are alike",
             )
+
+    @property
+    def live(self) -> bool:
+        """Whether more may come."""
+        return any(v.recording.live for v in self.views)
+
+    def _length_now(self) -> int:
+        """Events that there are: as long as this stays, stops and marks do."""
+        return len(self.recording)
 
     def _show(self) -> None:
         """Called after it moved."""
@@ -222,14 +231,14 @@ class Clock:
         return merged(*(v.stop_positions(self.recording) for v in self.views))
 
     def _grow(self) -> None:
-        n = len(self.recording)
+        n = self._length_now()
         if n != self._length:
             self._length = n
             self._take(self._stops())
 
     def _take(self, stops: Positions) -> None:
         self.transport.grown(stops)
-        if not self.recording.live or monotonic() - self._marks_at > MARKS_EVERY_S:
+        if not self.live or monotonic() - self._marks_at > MARKS_EVERY_S:
             self._marks = None
 
     def _stops_changed(self) -> None:

@@ -101,7 +101,7 @@ def refresh(controls: Mapping[str, Any], player: Player, words: str) -> None:
     controls["Step"].disabled = t.index == t.last
     controls["Previous mark"].disabled = player.mark_before() is None
     controls["Next mark"].disabled = player.mark_after() is None
-    controls["End"].description = "Live" if player.recording.live else "End"
+    controls["End"].description = "Live" if player.live else "End"
     state = 2 if t.loop else int(t.loop_start is not None)
     controls["Loop"].tooltip, controls["Loop"].description = LOOPS[state], ("Loop", "Loop to here", "End loop")[state]
     controls["text"].text = words

@@ -145,7 +145,7 @@ class Player(Clock):
         for v in self.views:
             v.hold()
         self._show()
-        if self.recording.live:
+        if self.live:
             pacer.every(self._tick)
         return panel(self._controls, pictures)
 
@@ -179,10 +179,10 @@ class Player(Clock):
         from lab.events import bus
         from widgets.live import pacer
 
-        live = self.recording.live
+        live = self.live
         if live:
             bus.flush()
-        if len(self.recording) != self._length or not live:
+        if self._length_now() != self._length or not live:
             with self._lock:
                 self._grow()
                 self._marks = self._marks if live else None  # all of them, at last
