@@ -50,6 +50,7 @@ class Recording(Sequence[Event]):
 
     Attributes:
         detached_because: the error that ended it, or None.
+        takes: names of the kinds that it takes, None for all; also known of a loaded one.
         meta: text about it by name: title, lab, python, numpy, created, note. Yours to change; "made" may say that the
             numbers are "simulated", or "throttled", and pictures say so too.
         path: the file from which it was loaded, "" otherwise.
@@ -89,6 +90,7 @@ class Recording(Sequence[Event]):
             "note": "",
         }
         self._wanted = wanted_kinds(kinds)
+        self.takes = None if self._wanted is None else frozenset(kind.__name__ for kind in self._wanted)
         self._store = Store(value_bytes)
         self._empty: dict[type[Event], Table] = {}
 
@@ -205,8 +207,9 @@ class Recording(Sequence[Event]):
         saving.save(path, self._store, self._head())
 
     def _head(self) -> Head:
+        takes = None if self.takes is None else sorted(self.takes)
         return Head(
-            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta
+            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta, takes
         )
 
     @classmethod
@@ -237,6 +240,7 @@ class Recording(Sequence[Event]):
         made = cls(detail=head.detail, sources=head.sources, run=head.run)
         store.budget.n_bytes = made._store.budget.n_bytes
         made.meta, made._store = dict(head.meta), store
+        made.takes = None if head.takes is None else frozenset(head.takes)
         return made
 
     @classmethod
