@@ -10,6 +10,7 @@ import numpy as np
 
 from lab.autograd.paths import EXPANSIONS, HOOK, Found, Search, searched, walked
 from lab.autograd.recorded import BY_HAND, Events, NotKept, Operation, Recorded
+from lab.autograd.reread import Rules
 from lab.autograd.tensor import Tensor
 from lab.errors import ArgumentError, GradientError, RecordingError
 from lab.events import OpRecorded, ValueSeen
@@ -23,7 +24,7 @@ class Place(NamedTuple):
     """An entry of a node on a path, and where in the code it was made."""
 
     node: int
-    index: Index
+    entry: Index
     op: str
     """"" for a leaf."""
     name: str
@@ -32,7 +33,7 @@ class Place(NamedTuple):
     module: str = ""
 
     def __str__(self) -> str:
-        entry = f"[{', '.join(map(str, self.index))}]" if self.index else ""
+        entry = f"[{', '.join(map(str, self.entry))}]" if self.entry else ""
         return f"{self.op or self.name or f'leaf {self.node}'}{entry}"
 
 
@@ -174,7 +175,7 @@ def why(
     numbers, before = recorded.walks_of(operation.node)
     if not numbers:
         raise _no_gradient(recorded, operation)
-    gradient, searches, others = 0.0, [], []
+    rules, searches, others = Rules(recorded), [], []
     try:
         whole = [_gradient(recorded, number, operation) for number in numbers]
     except NotKept as reason:
@@ -197,7 +198,7 @@ def why(
         if number == BY_HAND:
             others.append(Other(GIVEN, operation.node, float(array.reshape(-1)[entry]), "no walk computed it"))
         else:
-            searches.append((Search(recorded, recorded.walk(number)), operation.node, entry))
+            searches.append((Search(recorded, recorded.walk(number), rules), operation.node, entry))
     books = searched(searches, max(n_paths, 0), budget)
     others += [_other(recorded, part.node, part.why, part.share) for _, part in books.parts]
     others.sort(key=lambda other: -abs(other.share))
@@ -307,7 +308,9 @@ def _index(index: Any, gradient: Any, operation: Operation) -> Index:
     if index is None:
         flat = np.abs(gradient).reshape(-1)
         if not len(flat):
-            raise GradientError("a gradient without entries has no paths", given=f"shape {shape}", hint="another tensor")
+            raise GradientError(
+                "a gradient without entries has no paths", given=f"shape {shape}", hint="another tensor"
+            )
         return tuple(int(i) for i in np.unravel_index(int(np.argmax(flat)), shape))
     parts = index if isinstance(index, tuple | list) else (index,)
     whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in parts)

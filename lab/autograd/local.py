@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from lab.autograd.forward import tangent_of
-from lab.autograd.recorded import NotKept, Rule
+from lab.autograd.recorded import NotKept
+from lab.autograd.reread import Rule
 from lab.errors import LabError
 
 MOST_ROWS = 1024
@@ -78,9 +79,7 @@ class Local:
         extra = {"argument": argument} if record.variadic else {}
         read = rule.reads or ("",)
         words = read * len(self.rule.operands) if record.variadic else read
-        operands = [
-            None if not word else a for a, word in zip(self.rule.operands, words, strict=False)
-        ]
+        operands = [None if not word else a for a, word in zip(self.rule.operands, words, strict=False)]
         return rule.eager(ct, self.rule.out, *operands, **extra, **self.rule.params)
 
     def _dense(self, argument: int, entry: int, shape: tuple[int, ...]) -> tuple[Array, Array]:

@@ -1,6 +1,6 @@
 """Parameters of an op as text and back: what a recording keeps of them, so that a rule can be evaluated again.
 
-They are data: what is read back is made of numbers, slices and arrays only, and a text that is anything else is refused.
+They are data: what is read back is made of numbers, slices and arrays only; a text that is anything else is refused.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ def unpacked(text: str, array: Callable[[int], Any]) -> dict[str, Any]:
         >>> unpacked('{"axis":{"tuple":[0,-1]},"index":{"slice":[1,null,null]}}', [].__getitem__)
         {'axis': (0, -1), 'index': slice(1, None, None)}
     """
-    found = json.loads(text)
-    if not isinstance(found, dict):
-        raise ValueError("its parameters are damaged")
-    return {name: _unpacked(value, array, DEEPEST) for name, value in found.items()}
+    match json.loads(text):
+        case dict(found):
+            return {name: _unpacked(value, array, DEEPEST) for name, value in found.items()}
+    raise ValueError("its parameters are damaged")
 
 
 def _unpacked(value: Any, array: Callable[[int], Any], deep: int) -> Any:

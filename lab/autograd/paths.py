@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.autograd.local import Local
-from lab.autograd.recorded import NotKept, Recorded, Walk
+from lab.autograd.recorded import NotKept, Recorded, Walk, remembering
+from lab.autograd.reread import Rules
 
 HOOK = "a hook changed what had come back"
 EXPANSIONS = 2_000
@@ -73,49 +74,27 @@ class Search:
     Args:
         recorded: what the recording says.
         walk: the walk.
+        rules: what its rules had read.
     """
 
-    def __init__(self, recorded: Recorded, walk: Walk) -> None:
-        self.recorded, self.walk = recorded, walk
+    def __init__(self, recorded: Recorded, walk: Walk, rules: Rules) -> None:
+        self.recorded, self.walk, self.rules = recorded, walk, rules
         self.parts: dict[tuple[int, str], list[float]] = {}
-        self._steps: dict[tuple[int, int], Steps] = {}
-        self._locals: dict[int, Local | NotKept] = {}
-        self._gradients: dict[int, Any] = {}
+        self.gradient = remembering(self._gradient)
+        self.local = remembering(self._local)
+        self.steps = remembering(self._expanded)
 
-    def gradient(self, node: int) -> Any:
-        """The gradient of a node in this walk, or why it is not known."""
-        if node not in self._gradients:
-            operation = self.recorded.operation(node)
-            try:
-                if operation is None:
-                    raise NotKept("it was recorded before this recording began")
-                self._gradients[node] = self.recorded.gradient(self.walk, node, operation.shape)
-            except NotKept as why:
-                self._gradients[node] = why
-        found = self._gradients[node]
-        if isinstance(found, NotKept):
-            raise found
-        return found
+    def _gradient(self, node: int) -> Any:
+        operation = self.recorded.operation(node)
+        if operation is None:
+            raise NotKept("it was recorded before this recording began")
+        return self.recorded.gradient(self.walk, node, operation.shape)
 
     def _local(self, node: int) -> Local:
-        if node not in self._locals:
-            try:
-                self._locals[node] = Local(self.recorded.rule(node), self.gradient(node))
-            except NotKept as why:
-                self._locals[node] = why
-        found = self._locals[node]
-        if isinstance(found, NotKept):
-            raise found
-        return found
+        return Local(self.rules[node], self.gradient(node))
 
-    def steps(self, node: int, entry: int) -> Steps:
-        """All continuations from an entry of a node."""
-        key = node, entry
-        if key not in self._steps:
-            self._steps[key] = self._expanded(node, entry)
-        return self._steps[key]
-
-    def _expanded(self, node: int, entry: int) -> Steps:
+    def _expanded(self, place: tuple[int, int]) -> Steps:
+        node, entry = place
         whole = float(self.gradient(node).reshape(-1)[entry])
         shape = self.gradient(node).shape
         edges = self.walk.consumers.get(node, [])
@@ -141,7 +120,7 @@ class Search:
     def _terms(self, edge: tuple[int, int], entry: int, shape: tuple[int, ...], sent: Any) -> tuple[Any, Any, Any]:
         """(entries of the consumer, slopes, terms) of one edge, checked against what the run sent along it."""
         node, argument = edge
-        local = self._local(node)
+        local = self.local(node)
         at, slopes = local.column(argument, entry, shape)
         cts = local.ct.reshape(-1)
         here, slopes = cts[at].astype(np.float64), slopes.astype(np.float64)
@@ -165,7 +144,7 @@ class Search:
         """The continuations of a prefix, None at the root; what cannot be followed is put in the books."""
         if at.node == self.walk.root:
             return None, float(self.gradient(at.node).reshape(-1)[at.entry])
-        steps = self.steps(at.node, at.entry)
+        steps = self.steps((at.node, at.entry))
         for part in steps.parts:
             self.parts.setdefault((part.node, part.why), []).append(at.factor * part.share)
         return steps, 0.0
@@ -196,7 +175,7 @@ def _sorted(made: list[Any], parts: tuple[Part, ...]) -> Steps:
 
 
 class Books(NamedTuple):
-    """The end of a search: paths, largest first; all else that adds up to the gradient; whether a larger may be left."""
+    """The end of a search: paths, largest first, and all else that adds up to the gradient."""
 
     paths: list[Found]
     rest: float

@@ -1,4 +1,4 @@
-"""A recorded backward walk, read back: what stood on the tape, what came back along each edge, what each rule had read.
+"""A recorded backward walk, read back: what stood on the tape, and what came back along each edge.
 
 Everything that is asked for and not there is answered by a `NotKept` with the reason in words: never by a guess.
 """
@@ -6,15 +6,13 @@ Everything that is asked for and not there is answered by a `NotKept` with the r
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from lab.autograd.observe import LARGEST_COPY
-from lab.autograd.parameters import unpacked
-from lab.errors import LabError
 from lab.events import (
     BackwardFinished,
     BackwardStarted,
@@ -22,16 +20,14 @@ from lab.events import (
     GradientCleared,
     GradientStored,
     LeafUsed,
-    OperandKept,
     OpRecorded,
-    ParametersKept,
     RuleApplied,
     ValueSeen,
 )
-from lab.ops.primitive import PRIMITIVES, Op
-from lab.shapes import Spec
 
 Rows = np.ndarray[Any, np.dtype[np.int64]]
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 BY_HAND = -1
 """Number of the walk of a gradient that was set by hand."""
 
@@ -48,6 +44,24 @@ class NotKept(Exception):  # noqa: N818 - no error of anybody: an answer, that i
     """Something that the recording does not hold; its text says why."""
 
 
+def remembering(answer: Callable[[K], V]) -> Callable[[K], V]:
+    """The same function, asked once for each key; that something is not known is remembered too."""
+    known: dict[K, V | NotKept] = {}
+
+    def ask(key: K) -> V:
+        if key not in known:
+            try:
+                known[key] = answer(key)
+            except NotKept as why:
+                known[key] = why
+        found = known[key]
+        if isinstance(found, NotKept):
+            raise found
+        return found
+
+    return ask
+
+
 class Operation(NamedTuple):
     """An operation, or a leaf (op ""), as recorded."""
 
@@ -61,17 +75,6 @@ class Operation(NamedTuple):
     file: str = ""
     line: int = 0
     module: str = ""
-
-
-class Rule(NamedTuple):
-    """An op of the table with what its rules read when they ran: `record.rule(i).eager(ct, out, *operands, **params)`."""
-
-    record: Op
-    out: Any
-    operands: tuple[Any, ...]
-    params: dict[str, Any]
-    shapes: tuple[tuple[int, ...], ...]
-    """Of the operands; () where not known."""
 
 
 class Kind:
@@ -152,7 +155,6 @@ class Recorded:
         self.rank = rank
         self._kinds: dict[type[Event], Kind] = {}
         self._walks: dict[int, Walk] = {}
-        self._rules: dict[int, Rule | NotKept] = {}
 
     @functools.cached_property
     def ranks(self) -> list[int]:
@@ -174,12 +176,12 @@ class Recorded:
             texts = (ops[name][row] for name in ("file", "line", "module"))
             file, line, module = texts
             return Operation(
-                node, ops["op"][row], "", _ints(ops["parents"][row]), _ints(ops["shape"][row]), ops["dtype"][row],
+                node, ops["op"][row], "", ints(ops["parents"][row]), ints(ops["shape"][row]), ops["dtype"][row],
                 int(ops.position[row]), file, int(line), module,
             )  # fmt: skip
         for row in leaves.rows(node)[-1:]:
             name, shape, dtype = (leaves[word][row] for word in ("name", "shape", "dtype"))
-            return Operation(node, "", name, (), _ints(shape), dtype, int(leaves.position[row]))
+            return Operation(node, "", name, (), ints(shape), dtype, int(leaves.position[row]))
         return None
 
     def named(self, name: str) -> list[int]:
@@ -192,10 +194,10 @@ class Recorded:
         """The names of all leaves that have one."""
         return [name for name in dict.fromkeys(np.asarray(self.kind(LeafUsed)["name"]).tolist()) if name]
 
-    def _seen(self, row: int, what: str, shape: tuple[int, ...] | None) -> Any:
+    def seen(self, row: int, what: str, shape: tuple[int, ...] | None) -> Any:
         """The array of a ValueSeen."""
         values = self.kind(ValueSeen)
-        return _whole(values["value"][row], _ints(values["shape"][row]), what, shape)
+        return whole(values["value"][row], ints(values["shape"][row]), what, shape)
 
     # --- walks ---
 
@@ -222,7 +224,7 @@ class Recorded:
         root, start, stop, finished = self.starts[number]
         walk = Walk(number, root, start, stop, finished)
         applied, seen = self.kind(RuleApplied), self.kind(ValueSeen)
-        targets = {int(applied["node"][r]): _ints(applied["targets"][r]) for r in applied.between(start, stop)}
+        targets = {int(applied["node"][r]): ints(applied["targets"][r]) for r in applied.between(start, stop)}
         reached, stack = {root}, [root]
         while stack:  # and not simply all: another walk may have run at the same time, over other nodes
             source = stack.pop()
@@ -295,7 +297,7 @@ class Recorded:
         if node in walk.twice:
             raise NotKept("two backward walks ran over it at the same time")
         if node in walk.gradients:
-            return self._seen(walk.gradients[node], "its gradient", shape)
+            return self.seen(walk.gradients[node], "its gradient", shape)
         edges = walk.consumers.get(node)
         if not edges:
             raise NotKept("its gradient was not recorded")
@@ -309,7 +311,7 @@ class Recorded:
         """
         if edge not in walk.contributions:
             raise NotKept("what it sent was not recorded")
-        return self._seen(walk.contributions[edge], "what it sent", shape)
+        return self.seen(walk.contributions[edge], "what it sent", shape)
 
     def by_hand(self, node: int, shape: tuple[int, ...]) -> Any:
         """The gradient that was last set by hand."""
@@ -319,140 +321,30 @@ class Recorded:
             if self._walk_at(node, position) == BY_HAND:
                 before = [r for r in seen.rows(node, 0, position) if seen["role"][r] == "gradient"]
                 if before:
-                    return self._seen(before[-1], "the gradient set by hand", shape)
+                    return self.seen(before[-1], "the gradient set by hand", shape)
         raise NotKept("what was set by hand was not recorded")
 
-    # --- what rules read ---
 
-    def rule(self, node: int) -> Rule:
-        """The record of an operation with what its rules had read.
-
-        Raises:
-            NotKept: some of it is not known.
-        """
-        found = self._rules.get(node)
-        if found is None:
-            try:
-                found = self._rule(node)
-            except NotKept as why:
-                found = why
-            self._rules[node] = found
-        if isinstance(found, NotKept):
-            raise found
-        return found
-
-    def _rule(self, node: int) -> Rule:
-        operation = self.operation(node)
-        if operation is None:
-            raise NotKept("it was recorded before this recording began")
-        record = PRIMITIVES.get(operation.op)
-        if record is None:
-            raise NotKept(f"this lab has no op of that name: {operation.op[:40]}")
-        if record.collective:
-            raise NotKept("it met other members, whose part is not in this recording")
-        params = self._params(operation, record)
-        wanted = [record.rule(i) for i, parent in enumerate(operation.parents) if parent >= 0]
-        rules = [rule for rule in wanted if rule is not None]
-        words = [
-            {rule.reads[0 if record.variadic else i] for rule in rules if rule.reads}
-            for i in range(len(operation.parents))
-        ]
-        needs_out = any(rule.reads_out for rule in rules) or record.tangent is not None
-        out = self._value(operation, before=None) if needs_out else None
-        operands = [self._operand(operation, i, word, record) for i, word in enumerate(words)]
-        shapes = tuple(() if a is None else tuple(a.shape) for a in operands)
-        self._check_shape(operation, record, operands, params)
-        return Rule(record, out, tuple(operands), params, shapes)
-
-    def _params(self, operation: Operation, record: Op) -> dict[str, Any]:
-        kept = self.kind(ParametersKept)
-        rows = kept.rows(operation.node)
-        if not rows:
-            if record.defaults or record.fixed:
-                raise NotKept("its parameters are not in this recording: it is of an older lab, or values were not kept")
-            return {}
-        arrays = self._kept(operation)
-        n = len(operation.parents)
-
-        def array(k: int) -> Any:
-            if n + k not in arrays:
-                raise ValueError("an array among its parameters is not in this recording")
-            value, shape, _ = arrays[n + k]
-            return _whole(value, shape, "an array among its parameters", None)
-
-        try:
-            params = unpacked(kept["parameters"][rows[-1]], array)
-        except (ValueError, RecursionError) as why:  # what json says of a text that was cut is a ValueError
-            raise NotKept(f"its parameters cannot be read: {why}") from None
-        if params.keys() != {*record.defaults, *record.fixed}:
-            raise NotKept("it has other parameters in this lab than in the recording")
-        return params
-
-    def _kept(self, operation: Operation) -> dict[int, tuple[Any, tuple[int, ...], str]]:
-        kept = self.kind(OperandKept)
-        return {
-            int(kept["argument"][row]): (kept["value"][row], _ints(kept["shape"][row]), kept["dtype"][row])
-            for row in kept.rows(operation.node)
-        }
-
-    def _operand(self, operation: Operation, i: int, words: set[str], record: Op) -> Any:
-        """An operand as the rules read it: an array, a Spec, or None for one that none reads."""
-        parent, argument = operation.parents[i], record.arguments[0 if record.variadic else i]
-        if parent >= 0:
-            source = self.operation(parent)
-            if source is None:
-                raise NotKept(f"its operand {argument} was computed before this recording began")
-            if "value" in words or record.tangent is not None:
-                return self._value(source, before=operation.position)
-            return Spec(source.shape, _dtype(source.dtype))
-        if not words - {""}:
-            return None
-        kept = self._kept(operation)
-        if i not in kept:
-            raise NotKept(f"the constant {argument} is not in this recording: it is of an older lab")
-        value, shape, dtype = kept[i]
-        if "value" not in words:
-            return Spec(shape, _dtype(dtype))
-        return _typed(_whole(value, shape, f"the constant {argument}", None), dtype)
-
-    def _value(self, of: Operation, before: int | None) -> Any:
-        """What a node held; of a leaf, which can be written, what it held before a position."""
-        seen = self.kind(ValueSeen)
-        rows = [r for r in seen.rows(of.node, 0, None if of.op else before) if seen["role"][r] == "value"]
-        if not rows:
-            raise NotKept("the value of an operand was not recorded" if before else "its value was not recorded")
-        return _typed(self._seen(rows[-1], f"the value of {of.op or of.name or 'a leaf'}", of.shape), of.dtype)
-
-    def _check_shape(self, operation: Operation, record: Op, operands: Sequence[Any], params: dict[str, Any]) -> None:
-        """Parameters from a file must give what was recorded, before anything is computed with them."""
-        if any(a is None for a in operands) or not params:
-            return
-        try:
-            spec = record.shape(*(Spec(tuple(a.shape), a.dtype) for a in operands), **params)
-        except (LabError, ValueError, TypeError, IndexError, OverflowError, MemoryError) as why:
-            raise NotKept(f"its parameters do not fit its operands: {why}") from None
-        if tuple(spec.shape) != operation.shape:
-            raise NotKept(f"its parameters give shape {tuple(spec.shape)}, recorded was {operation.shape}")
-
-
-def _ints(values: Any) -> tuple[int, ...]:
+def ints(values: Any) -> tuple[int, ...]:
+    """A row of whole numbers as a tuple."""
     return tuple(int(v) for v in values)
 
 
-def _dtype(name: str) -> Any:
+def dtype_of(name: str) -> Any:
+    """A dtype by its name."""
     try:
         return np.dtype(name)
     except TypeError:
         raise NotKept(f"the dtype {name[:40]!r} is not known here") from None
 
 
-def _typed(array: Any, dtype: str) -> Any:
+def typed(array: Any, dtype: str) -> Any:
     """In its own dtype: a recording keeps bfloat16 as float32."""
-    wanted = _dtype(dtype)
+    wanted = dtype_of(dtype)
     return array if array.dtype == wanted else array.astype(wanted)
 
 
-def _whole(array: Any, shape: tuple[int, ...], what: str, wanted: tuple[int, ...] | None) -> Any:
+def whole(array: Any, shape: tuple[int, ...], what: str, wanted: tuple[int, ...] | None) -> Any:
     """The array itself, if it is there and is what it should be."""
     size = int(np.prod(shape, dtype=np.float64))
     if array is None and size > LARGEST_COPY:
