@@ -49,6 +49,7 @@ class Recording(Sequence[Event]):
 
     Attributes:
         detached_because: the error that ended it, or None.
+        from_file: it was loaded or copied: numbers of its nodes are of another session.
         meta: text about it by name: title, lab, python, numpy, created, note. Yours to change.
 
     Example:
@@ -75,6 +76,7 @@ class Recording(Sequence[Event]):
         self.detail, self.sources, self.limit = Detail.named(detail), sources, limit
         self.run = ORIGIN.get().run if run is None else run
         self.detached_because: BaseException | None = None
+        self.from_file = False
         roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
             "title": "",
@@ -227,7 +229,7 @@ class Recording(Sequence[Event]):
     def _of(cls, store: Store, head: Head) -> Recording:
         made = cls(detail=head.detail, sources=head.sources, run=head.run)
         store.budget.n_bytes = made._store.budget.n_bytes
-        made.meta, made._store = dict(head.meta), store
+        made.meta, made._store, made.from_file = dict(head.meta), store, True
         return made
 
     @classmethod
