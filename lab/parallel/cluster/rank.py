@@ -160,9 +160,11 @@ def _result(value: object, rank: int) -> bytes:
     try:
         pickled = bytes(cloudpickle.dumps(value))
     except Exception as error:
-        raise MeshError(f"the result of rank {rank} cannot be sent home",
-                        given=f"a {type(value).__name__}: {type(error).__name__}: {error}",
-                        hint="return arrays, numbers, text and containers of them") from error
+        raise MeshError(
+            f"the result of rank {rank} cannot be sent home",
+            given=f"a {type(value).__name__}: {type(error).__name__}: {error}",
+            hint="return arrays, numbers, text and containers of them",
+        ) from error
     if len(pickled) > RESULT_LIMIT:
         raise MeshError(f"the result of rank {rank} is too large to be sent home",
                         given=f"{len(pickled) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
@@ -176,8 +178,11 @@ def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], State]:
     try:
         program, args, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
     except Exception as error:
-        raise MeshError("the program cannot be loaded on a worker", given=f"{type(error).__name__}: {error}",
-                        hint="define it in the notebook, or in a module that the workers have") from error
+        raise MeshError(
+            "the program cannot be loaded on a worker",
+            given=f"{type(error).__name__}: {error}",
+            hint="define it in the notebook, or in a module that the workers have",
+        ) from error
     return program, args, state
 
 
