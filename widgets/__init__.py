@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from widgets.views.ring.view import RingView as RingView
     from widgets.views.training.gradient import GradientView as GradientView
     from widgets.views.training.loss import LossView as LossView
+    from widgets.views.why.view import WhyView as WhyView
 
 _HOME: dict[str, str] = {
     "GraphView": "views.graph.view", "LossView": "views.training.loss", "GradientView": "views.training.gradient",
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
-    "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
+    "WhyView": "views.why.view", "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "pictures.scene", "Node": "pictures.scene", "Edge": "pictures.scene",

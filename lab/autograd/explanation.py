@@ -172,19 +172,9 @@ def why(
     """
     recorded = _opened(recording, at, rank)
     operation = _found(tensor, recorded)
-    numbers, before = recorded.walks_of(operation.node)
-    if not numbers:
-        raise _no_gradient(recorded, operation)
+    numbers, whole, before = _walks(recorded, operation)
+    total = _added(whole)
     rules, searches, others = Rules(recorded), [], []
-    try:
-        whole = [_gradient(recorded, number, operation) for number in numbers]
-    except NotKept as reason:
-        raise RecordingError(
-            "the recording does not hold this gradient",
-            given=f"{_called(operation)}: {reason}",
-            hint="record a smaller piece: of arrays of up to 4,096 entries copies are kept",
-        ) from None
-    total = np.sum([w.astype(np.float64) for w in whole], axis=0)
     place = _index(index, total, operation)
     entry = int(np.ravel_multi_index(place, operation.shape)) if place else 0
     gradient = float(total.reshape(-1)[entry])
@@ -208,6 +198,43 @@ def why(
     )  # fmt: skip
 
 
+def gradient_of(
+    tensor: Tensor | int | str, *, recording: Events, at: int | None = None, rank: int | None = None
+) -> Any:
+    """The gradient that `why` explains the entries of, as a float64 array; arguments and errors are the same.
+
+    Example:
+        >>> import lab
+        >>> x = lab.tensor([1.0, 2.0], requires_grad=True)
+        >>> with lab.record() as rec:
+        ...     (x * x).sum().backward()
+        >>> gradient_of(x, recording=rec)
+        array([2., 4.])
+    """
+    recorded = _opened(recording, at, rank)
+    _, whole, _ = _walks(recorded, _found(tensor, recorded))
+    return _added(whole)
+
+
+def _walks(recorded: Recorded, operation: Operation) -> tuple[list[int], list[Any], bool]:
+    """The walks that made a gradient, what each of them gave, and whether more was stored before."""
+    numbers, before = recorded.walks_of(operation.node)
+    if not numbers:
+        raise _no_gradient(recorded, operation)
+    try:
+        return numbers, [_gradient(recorded, number, operation) for number in numbers], before
+    except NotKept as reason:
+        raise RecordingError(
+            "the recording does not hold this gradient",
+            given=f"{_called(operation)}: {reason}",
+            hint="record a smaller piece: of arrays of up to 4,096 entries copies are kept",
+        ) from None
+
+
+def _added(gradients: list[Any]) -> Any:
+    return np.sum([g.astype(np.float64) for g in gradients], axis=0)
+
+
 def _opened(recording: Any, at: int | None, rank: int | None) -> Recorded:
     events = getattr(recording, "recording", recording)
     if not all(hasattr(events, name) for name in ("columns", "__len__")):
@@ -223,8 +250,7 @@ def _opened(recording: Any, at: int | None, rank: int | None) -> Recorded:
             given=f"ranks {', '.join(map(str, recorded.ranks))}",
             hint=f"say whose: rank={recorded.ranks[0]}",
         )
-    values = recorded.kind(ValueSeen)["value"]
-    if not any(values[row] is not None for row in range(len(values))):
+    if not recorded.kind(ValueSeen)["value"].known().any():
         raise RecordingError(
             "the recording holds no values",
             given=f"{len(recorded.kind(OpRecorded).position):,} operations, recorded with less detail",
