@@ -283,20 +283,7 @@ def _found(tensor: Any, recorded: Recorded) -> Operation:
 
 
 def _of_tensor(tensor: Tensor, recorded: Recorded) -> Operation:
-    node = tensor.node
-    if node is None:
-        raise GradientError(
-            "this tensor has no gradient",
-            given=repr(tensor)[:60],
-            hint="it is not tracked: make it with requires_grad=True",
-        )
-    if getattr(recorded.events, "from_file", False):
-        raise ArgumentError(
-            "a tensor of this session is not in a recording from a file",
-            given=repr(tensor)[:60],
-            hint='give its name, as lab.why("w", ...), or the number of its node',
-        )
-    operation = recorded.operation(node.id)
+    operation = recorded.operation(number_of(tensor, recorded.events))
     if operation is None:
         raise ArgumentError(
             "this tensor took no part in the recording",
@@ -304,6 +291,34 @@ def _of_tensor(tensor: Tensor, recorded: Recorded) -> Operation:
             hint="its forward and its backward must be inside `with lab.record()`",
         )
     return operation
+
+
+def number_of(tensor: Tensor, recording: Events) -> int:
+    """The number of a tensor's node, by which a recording of this session knows it.
+
+    Raises:
+        GradientError: it is not tracked.
+        ArgumentError: the recording is from a file, where the number means another node.
+
+    Example:
+        >>> import lab
+        >>> x = lab.tensor(1.0, requires_grad=True)
+        >>> number_of(x, lab.Recording()) == x.node.id
+        True
+    """
+    if tensor.node is None:
+        raise GradientError(
+            "this tensor has no gradient",
+            given=repr(tensor)[:60],
+            hint="it is not tracked: make it with requires_grad=True",
+        )
+    if getattr(recording, "from_file", False):
+        raise ArgumentError(
+            "a tensor of this session is not in a recording from a file",
+            given=repr(tensor)[:60],
+            hint='give its name, as lab.why("w", ...), or the number of its node',
+        )
+    return tensor.node.id
 
 
 def _called(operation: Operation) -> str:

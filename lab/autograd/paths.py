@@ -225,7 +225,8 @@ def searched(searches: list[tuple[Search, int, int]], n_paths: int, budget: int 
         for search, _, _ in searches
         for (node, why), shares in search.parts.items()
     ]
-    return Books(found.paths, math.fsum([*left, *found.others]), len(heap) + len(found.others), parts, certain)
+    n_open = sum(len(steps.term) - r for *_, steps, r in heap) + len(found.others)
+    return Books(found.paths, math.fsum([*left, *found.others]), n_open, parts, certain)
 
 
 def _next(at: At, steps: Steps, r: int) -> At:

@@ -1,4 +1,4 @@
-"""The entries of a gradient as a heat map of boxes: clicked, or reached with the arrow keys; a large one by a window."""
+"""The entries of a gradient as a heat map of boxes, clicked or reached with the arrow keys; a large one in part."""
 
 from __future__ import annotations
 

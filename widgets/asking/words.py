@@ -107,7 +107,7 @@ def account(explanation: Explanation) -> str:
 def rest_words(explanation: Explanation) -> str:
     """What is left, honestly: how much, from how many beginnings, and whether a larger path may be among it."""
     n = explanation.n_open
-    what = f"{n:,} more path{'s' * (n != 1)} or beginnings of paths" if n > 1 else "one more path or beginning of paths"
+    what = f"{n:,} other beginnings of paths" if n > 1 else "one other beginning of paths"
     sure = "" if explanation.certain else "; a larger path may be among them, for not all were looked at"
     return f"rest {figures(explanation)(explanation.rest)}: {what}{sure}"
 

@@ -70,7 +70,7 @@ _WORDS = {"leaf": "the entry", "op": "entry of an operation", "output": "the res
 
 def _drawn(explanation: Explanation) -> tuple[dict[str, _Box], dict[str, _Arrow]]:
     write = figures(explanation)
-    places, shares, arrows = {}, dict[str, float](), dict[str, _Arrow]()
+    places, shares, arrows = dict[str, Place](), dict[str, float](), dict[str, _Arrow]()
     for path in explanation.paths:
         places |= {_key(place): place for place in path.places}
         hops = _hops(path, _most_steps(explanation))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from lab.autograd import Tensor
-from lab.autograd.explanation import Explanation
+from lab.autograd.explanation import Explanation, number_of
 from lab.events import BackwardFinished, Event, GradientCleared, GradientStored
 from widgets.asking.panel import Panel, Question
 from widgets.asking.words import account
@@ -52,7 +52,7 @@ class WhyView(View[Moment]):
     ) -> None:
         super().__init__(source)
         self.question = Question(self.recording, n_paths)
-        self._tensor: Any = tensor
+        self._tensor = number_of(tensor, self.recording) if isinstance(tensor, Tensor) else tensor
         self._index = (index,) if isinstance(index, int) else index
         self._panel: Panel | None = None
 
