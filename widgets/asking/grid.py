@@ -71,7 +71,7 @@ def _cell(index: Index, value: float, largest: float, centre: tuple[float, float
     text = _brief(value)
     entry = f"entry {', '.join(map(str, index))}" if index else "the only entry"
     return Node(
-        key_of(index) or "only", *centre, WIDTH - 3, HEIGHT - 3, text, kind="constant",
+        key_of(index) or "only", *centre, WIDTH - 3, HEIGHT - 3, "", text, kind="constant",
         state="idle" if finite else "trouble", tone=tone, aria=f"{entry}: gradient {short(value)}",
     )  # fmt: skip
 

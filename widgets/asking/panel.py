@@ -76,15 +76,16 @@ class Panel:
         from widgets.pictures.scene import Scene
 
         self.question, self._changed, self._filling = question, changed, False
+        self._notice = ""
         self.grid = SceneHost(Scene(title="Entries of the gradient"))
         self.grid.on_select(self._clicked)
         self.entry = ipw.Text(
             description="Entry", continuous_update=False, tooltip="Which entry: one number for each axis, as 0, 3",
-            layout=ipw.Layout(width="100%"), style={"description_width": "48px"},
+            layout=ipw.Layout(width="auto"), style={"description_width": "48px"},
         )  # fmt: skip
         self.entry.observe(self._typed, "value")
         self.paths = ipw.Select(
-            description="Paths", rows=6, tooltip="A path lights up in the graph", layout=ipw.Layout(width="100%"),
+            description="Paths", rows=6, tooltip="A path lights up in the graph", layout=ipw.Layout(width="auto"),
             style={"description_width": "48px"},
         )  # fmt: skip
         self.paths.observe(self._picked, "value")
@@ -113,8 +114,9 @@ class Panel:
             self.entry.value = ", ".join(map(str, index))
             self._fill_paths(answer)
             source = getattr(question.recording, "source", lambda _file, _line: "")
+            said = f"<div role='status'><b>{escape(self._notice)}</b></div>" if self._notice else ""
             trouble = f"<div>{escape(question.trouble)}</div>"
-            self.words.value = trouble if answer is None else page(answer, question.chosen, source)
+            self.words.value = said + (trouble if answer is None else page(answer, question.chosen, source))
         finally:
             self._filling = False
 
@@ -142,23 +144,21 @@ class Panel:
         try:
             self._choose(tuple(int(part) for part in parts))
         except ValueError:
-            self.words.value = "<div>An entry is a whole number for each axis, as 0, 3.</div>"
+            self._notice = "An entry is a whole number for each axis, as 0, 3."
+            self.show()
 
     def _choose(self, index: tuple[int, ...]) -> None:
-        question = self.question
+        question, before = self.question, self.question.index
         question.ask(question.node, question.at, index)
-        if question.answer is None:  # no such entry: say so, and go back to the one before
-            trouble, question.trouble = question.trouble, ""
-            question.index = None
+        self._notice = question.trouble
+        if question.answer is None:  # no such entry: say so, and stay at the one before
+            question.index = before
             question.ask(question.node, question.at)
-            self.show()
-            self.words.value = f"<div>{escape(trouble)}</div>"
-        else:
-            self.show()
+        self.show()
         self._changed()
 
     def _picked(self, change: Any) -> None:
         if not self._filling and change["new"] is not None:
-            self.question.chosen = change["new"]
+            self.question.chosen, self._notice = change["new"], ""
             self.show()
             self._changed()

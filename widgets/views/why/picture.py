@@ -15,7 +15,7 @@ from widgets.pictures.theme import short
 
 MOST_STEPS = 40
 """A longer path is drawn with its middle left out."""
-THIN, THICK = 1.5, 9.0
+THIN, THICK = 1.5, 7.0
 MOST_TONE = 0.75
 
 
