@@ -41,7 +41,7 @@ class Question:
             self.node, self.index, self.chosen = node, None, ALL
         if index is not None and index != self.index:
             self.index, self.chosen = index, ALL
-        key = node, self.index, at, len(self.recording)
+        key = node, self.index, at
         if key == self._asked:
             return
         self._asked, self.at = key, at
@@ -53,6 +53,10 @@ class Question:
             self.answer = why(node, self.index, recording=self.recording, at=at, n_paths=self.n_paths)
         except LabError as reason:
             self.trouble = f"{reason.problem}: {reason.given}. {reason.hint}"
+
+    def set_aside(self, reason: str) -> None:
+        """Take the answer away, and say why; the next question is answered anew."""
+        self.answer, self.gradient, self.trouble, self._asked = None, None, reason, None
 
     @property
     def path(self) -> Path | None:

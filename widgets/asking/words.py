@@ -132,9 +132,11 @@ def page(explanation: Explanation, chosen: int, source: Source) -> str:
 
 def _steps(path: Path, source: Source) -> str:
     start, *others = path.places
+    lines = [_line(place, source) for place in others]
+    fresh = [line if line != before else "" for line, before in zip(lines, ["", *lines], strict=False)]
     steps = [
-        _row(f"× {short(factor)}", place_words(place), _line(place, source))
-        for place, factor in zip(others, path.factors, strict=False)
+        _row(f"× {short(factor)}", place_words(place), line)
+        for place, factor, line in zip(others, path.factors, fresh, strict=False)
     ]
     if len(steps) > 4 * FACTORS:
         left_out = f"… {len(steps) - 4 * FACTORS} more …"
@@ -146,8 +148,9 @@ def _steps(path: Path, source: Source) -> str:
 
 
 def _row(factor: str, place: str, line: str = "") -> str:
-    cell = "<td style='padding:0 8px 0 0;vertical-align:top'>{}</td>".format
-    return f"<tr>{cell(escape(factor))}{cell(escape(place))}{cell(line)}</tr>"
+    style = "padding:0 8px 0 0;vertical-align:top"
+    words = "".join(f"<td style='{style};white-space:nowrap'>{escape(text)}</td>" for text in (factor, place))
+    return f"<tr>{words}<td style='{style}'>{line}</td></tr>"
 
 
 def _line(place: Place, source: Source) -> str:

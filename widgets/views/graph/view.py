@@ -37,6 +37,8 @@ from widgets.views.graph.telling import account, caption, sentence, why_empty
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
 
+WENT_ON = "The run went on: pause it, and choose the box again, to ask why its gradient is what it is now."
+
 
 class GraphView(View[Tape]):
     """The graph that a recording saw, with values and gradients; a click on a node shows everything known of it.
@@ -156,13 +158,14 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
-        self._panel = ipw.HTML(layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
+        self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
         self.host.layout.flex, self.host.layout.min_width = "3 1 420px", "320px"
         self.host.on_select(self.select)
         self._why = Panel(self.question, lambda: self.show(self.position))
         self.shown()
-        beside = ipw.VBox([self._panel, self._why.widget], layout=self._panel.layout)
+        room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
+        beside = ipw.VBox([self._panel, self._why.widget], layout=room)
         return ipw.Box([self.host, beside], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
 
     def select(self, node: str) -> None:
@@ -182,7 +185,10 @@ class GraphView(View[Tape]):
             if html != self._panel.value:
                 self._panel.value = html
         if self._why is not None:
-            self._ask(self.state_at(self.position))
+            if not (self.recording.live and self._following):
+                self._ask(self.state_at(self.position))
+            elif self.question.answer is not None and self.question.at != self.position:
+                self.question.set_aside(WENT_ON)  # a search takes as long as many a step
             self._why.show()
 
 

@@ -13,7 +13,7 @@ from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import short
 
-MOST_STEPS = 40
+MOST_STEPS = 16
 """A longer path is drawn with its middle left out."""
 THIN, THICK = 1.5, 7.0
 MOST_TONE = 0.75
@@ -55,8 +55,8 @@ def scene_of(explanation: Explanation, chosen: Path | None, title: str) -> Scene
         for k, (name, a) in enumerate(arrows.items())
     ]
     caption = (
-        f"From a run: {sum_words(explanation)}. On an arrow: the local derivative; its width: how much of the gradient"
-        " goes that way. Orange: positive; blue: negative."
+        f"{sum_words(explanation)}. On an arrow: the local derivative; its width: how much of the gradient goes that"
+        " way. Orange: positive; blue: negative."
     )
     legend = tuple((kind, words) for kind, words in _WORDS.items() if any(node.kind == kind for node in nodes))
     return Scene(
