@@ -39,7 +39,8 @@ def _train(verbs: Any) -> None:
     verb.add_argument("--learning-rate", type=positive, default=1e-3, metavar="X", help="of Adam (default: 0.001)")
     verb.add_argument("--scheduler", metavar="ADDRESS", help="use a cluster that is there, as tcp://127.0.0.1:8786")
     verb.add_argument("--report", type=page_path, metavar="FILE.html", help="write a page that plays it")
-    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording; replay makes the page from it")
+    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording, again and again while it "
+                      "trains, so that a kill leaves it; replay makes the page from it")  # fmt: skip
     pipeline = verb.add_argument_group("with --parallel pipeline")
     pipeline.add_argument("--schedule", metavar="NAME", help="order of the micro-batches (default: 1f1b)")
     pipeline.add_argument("--micro", type=count(1), metavar="N", help="micro-batches of a batch (default: 8)")

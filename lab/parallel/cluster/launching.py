@@ -224,7 +224,7 @@ class Launch:
     def _lease(self, side: ClientSide) -> dict[str, Any]:
         until, name = monotonic() + self._wait, ORIGIN.get().run or "a launch"
         while True:
-            answer = side.ask(self.run, self._world_size, self._n_started, name)
+            answer = side.ask(self.run, self._world_size, self._n_started, name, self._timeout)
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:
@@ -297,8 +297,8 @@ class Launch:
                 told = True
                 if self._stopped:
                     side.end(self.run, "stopped", "the launch was stopped")
-                else:
-                    side.end(self.run, "late", f"the launch took longer than {self._time_limit:g} s")
+                elif self._time_limit is not None:
+                    side.limit(self.run, self._time_limit)
             until = min(settle, limit if not told else float("inf"))
             self._wake.wait(None if until == float("inf") else max(until - now, 0.0))
             self._wake.clear()
