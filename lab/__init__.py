@@ -16,6 +16,7 @@ logs.start()
 
 _ROOMS: dict[str, str] = {
     "lab.autograd": "Tensor anomaly_mode concatenate no_grad stack tensor",
+    "lab.autograd.explanation": "why",
     "lab.config": "settings",
     "lab.errors": "LabError",
     "lab.events": "Recording first_difference listen record",

@@ -50,6 +50,7 @@ class Recording(Sequence[Event]):
 
     Attributes:
         detached_because: the error that ended it, or None.
+        from_file: it was loaded or copied: numbers of its nodes are of another session.
         takes: names of the kinds that it takes, None for all; also known of a loaded one.
         meta: text about it by name: title, lab, python, numpy, created, note. Yours to change; "made" may say that the
             numbers are "simulated", or "throttled", and pictures say so too.
@@ -80,6 +81,7 @@ class Recording(Sequence[Event]):
         self.run = ORIGIN.get().run if run is None else run
         self.detached_because: BaseException | None = None
         self.path = ""
+        self.from_file = False
         roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
             "title": "",
@@ -239,7 +241,7 @@ class Recording(Sequence[Event]):
     def _of(cls, store: Store, head: Head) -> Recording:
         made = cls(detail=head.detail, sources=head.sources, run=head.run)
         store.budget.n_bytes = made._store.budget.n_bytes
-        made.meta, made._store = dict(head.meta), store
+        made.meta, made._store, made.from_file = dict(head.meta), store, True
         made.takes = None if head.takes is None else frozenset(head.takes)
         return made
 

@@ -22,6 +22,7 @@ from lab.events import (
     ValueSeen,
     ValueWritten,
 )
+from widgets.asking.panel import Panel, Question
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.pictures.scene import Scene
@@ -35,6 +36,8 @@ from widgets.views.graph.telling import account, caption, sentence, why_empty
 
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
+
+WENT_ON = "The run went on: pause it, and choose the box again, to ask why its gradient is what it is now."
 
 
 class GraphView(View[Tape]):
@@ -64,6 +67,8 @@ class GraphView(View[Tape]):
         self._planner = Planner(direction)
         self._newest: tuple[int, Tape] | None = None
         self._panel: Any = None
+        self.question = Question(self.recording)
+        self._why: Panel | None = None
 
     def start(self) -> Tape:
         return Tape()
@@ -112,7 +117,19 @@ class GraphView(View[Tape]):
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
         legend = legend_of(nodes, edges)
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
-        return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent)
+        return Scene(
+            tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent,
+            lit=self._lit({n.id for n in nodes} | {e.id for e in edges}),
+        )  # fmt: skip
+
+    def _lit(self, drawn: set[str]) -> frozenset[str]:
+        """The path that was chosen in the inspector, as far as it is drawn."""
+        path = self.question.path
+        if path is None:
+            return frozenset()
+        places = [str(place.node) for place in path.places]
+        steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
+        return frozenset({*places, *steps} & drawn)
 
     def _end(self, state: Tape) -> Tape:
         """The newest state of the recording: it decides where boxes stand, also while an earlier one is shown."""
@@ -141,23 +158,38 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
-        self._panel = ipw.HTML(layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
+        self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
         self.host.layout.flex, self.host.layout.min_width = "3 1 420px", "320px"
         self.host.on_select(self.select)
+        self._why = Panel(self.question, lambda: self.show(self.position))
         self.shown()
-        return ipw.Box([self.host, self._panel], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
+        room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
+        beside = ipw.VBox([self._panel, self._why.widget], layout=room)
+        return ipw.Box([self.host, beside], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
 
     def select(self, node: str) -> None:
         """Show what is known of a node of the scene, "" for none."""
         self.selected = node
+        self._ask(self.state_at(self.position))
         self.show(self.position)
+
+    def _ask(self, state: Tape) -> None:
+        """Why the gradient of the selected node is what it is; of a node without one nothing is asked."""
+        entry = state.entries.get(int(self.selected)) if self.selected.isdigit() else None
+        self.question.ask(entry.node if entry is not None and entry.has_gradient else None, self.position)
 
     def shown(self) -> None:
         if self._panel is not None:
             html = inspected(self.state_at(self.position), self.selected, self.recording)
             if html != self._panel.value:
                 self._panel.value = html
+        if self._why is not None:
+            if not (self.recording.live and self._following):
+                self._ask(self.state_at(self.position))
+            elif self.question.answer is not None and self.question.at != self.position:
+                self.question.set_aside(WENT_ON)  # a search takes as long as many a step
+            self._why.show()
 
 
 def _of_known(events: Events, kind: type[Event]) -> Positions:
