@@ -2,6 +2,7 @@
 
 Every box is an operation or a tensor of a recorded run; every arrow carries the value that went along it, later the
 contribution that its rule sent back. Where boxes stand is decided once for the whole recording, so that nothing jumps.
+A graph of more than MOST boxes is shown by module (`large.py`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,17 @@ from widgets.pictures.scene import Scene
 from widgets.view import View
 from widgets.views.graph import wording
 from widgets.views.graph.inspector import inspected
+from widgets.views.graph.large import Large
 from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
+from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
 from widgets.views.graph.tape import LISTENS, Tape
 from widgets.views.graph.telling import account, caption, sentence, why_empty
 
+KEPT = 100_000
+"""Nodes that are kept of a recording, about 1 kB each; what comes after is counted in caption and text."""
+MOST = 60
+"""A graph of more boxes is shown by module."""
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
 
@@ -44,6 +51,7 @@ class GraphView(View[Tape]):
         source: a Recording, best one of detail "value" with source lines (`lab.record(detail="value")`).
         direction: "right" or "down".
         limit: at most so many nodes are kept; what is left out is counted in the caption.
+        most: a graph of more boxes is shown by module: groups that open where one looks.
 
     Example:
         >>> import lab
@@ -58,12 +66,14 @@ class GraphView(View[Tape]):
     stops = (OpRecorded, BackwardStarted, RuleApplied, GradientStored, ValueWritten, GradientCleared)
     title = "Graph"
 
-    def __init__(self, source: Any, *, direction: str = "right", limit: int = MAX_NODES) -> None:
+    def __init__(self, source: Any, *, direction: str = "right", limit: int = KEPT, most: int = MOST) -> None:
         super().__init__(source)
-        self.limit, self.selected = min(limit, MAX_NODES), ""
+        self.limit, self.most, self.selected = limit, min(most, MAX_NODES), ""
+        self.large = Large(direction)
         self._planner = Planner(direction)
         self._newest: tuple[int, Tape] | None = None
         self._panel: Any = None
+        self._buttons: dict[str, Any] = {}
 
     def start(self) -> Tape:
         return Tape()
@@ -98,7 +108,12 @@ class GraphView(View[Tape]):
     # --- the picture ---
 
     def picture(self, state: Tape) -> Scene:
-        plan = self._planner.plan(self._end(state))
+        end = self._end(state)
+        if self._is_large(end):
+            if state.entries:
+                return self.large.scene(state, end, self.selected, self.title)
+            return Scene(caption=self._why_empty(state), title=self.title)
+        plan = self._planner.plan(end)
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
         owed = {target for targets in state.targets.values() for target in targets}
@@ -112,7 +127,29 @@ class GraphView(View[Tape]):
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
         legend = legend_of(nodes, edges)
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
-        return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent)
+        lit, pinned = self._lit(state), frozenset(str(n) for n in self.large.pinned if n in state.entries)
+        if self.large.found:
+            words = self.large.told_hits(state)
+        return Scene(
+            tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent,
+            lit=lit, pinned=pinned,
+        )  # fmt: skip
+
+    def _is_large(self, end: Tape) -> bool:
+        self.large.grow(end.entries)
+        return self.large.n_boxes > self.most
+
+    def _lit(self, state: Tape) -> frozenset[str]:
+        """What stands out where every node has its box."""
+        path = self.large.path
+        if self.large.found:
+            return frozenset(str(n) for n in self.large.hits if n in state.entries)
+        if not path.kind or not path.box.isdigit():
+            return frozenset()
+        nodes = path_of(path, state, [int(path.box)])
+        there = [e for e in state.entries.values() if e.node in nodes]
+        ways = {f"{e.node}.{i}" for e in there for i, p in enumerate(e.parents) if p in nodes}
+        return frozenset(str(e.node) for e in there) | ways
 
     def _end(self, state: Tape) -> Tape:
         """The newest state of the recording: it decides where boxes stand, also while an earlier one is shown."""
@@ -123,12 +160,18 @@ class GraphView(View[Tape]):
         return newest if len(newest.entries) >= len(state.entries) else state
 
     def text(self, state: Tape) -> str:
-        return account(state) if state.entries else self._why_empty(state)
+        if not state.entries:
+            return self._why_empty(state)
+        end = self._end(state)
+        return self.large.text(state, end) if self._is_large(end) else account(state)
 
     def sentence_at(self, position: int) -> str:
         """What happened last, without writing the account of everything."""
         state = self.state_at(position)
-        return sentence(state, wording.names(state.entries)) if state.entries else self._why_empty(state)
+        if not state.entries:
+            return self._why_empty(state)
+        self.large.grow(self._end(state).entries)
+        return sentence(state, self.large.names.full)
 
     def _why_empty(self, state: Tape) -> str:
         rec = self.recording
@@ -141,23 +184,94 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
-        self._panel = ipw.HTML(layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
+        self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
+        self._buttons = {kind: ipw.Button(description=label, tooltip=tip) for kind, (label, tip) in KINDS.items()}
+        self._buttons["pin"] = ipw.Button(description="Pin", tooltip="Keep this box on the picture when its group is closed")
+        self._buttons["clear"] = ipw.Button(description="Light all", tooltip="No path and no search: nothing fades")
+        for kind, button in self._buttons.items():
+            button.layout = ipw.Layout(width="auto")
+            button.on_click(lambda _button, kind=kind: self._pressed(kind))
         self.host.layout.flex, self.host.layout.min_width = "3 1 420px", "320px"
-        self.host.on_select(self.select)
+        for listen, hear in (
+            (self.host.on_select, self.select), (self.host.on_fold, self.fold_box), (self.host.on_pin, self.pin),
+            (self.host.on_find, self.find),
+        ):  # fmt: skip
+            listen(hear)
         self.shown()
-        return ipw.Box([self.host, self._panel], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
+        buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(display="flex", flex_flow="row wrap"))
+        side = ipw.VBox([self._panel, buttons], layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
+        return ipw.Box([self.host, side], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
+
+    def shown(self) -> None:
+        if self._panel is None:
+            return
+        state, chosen = self.state_at(self.position), self.selected
+        group = self.large.group(chosen)
+        html = inspected(state, chosen, self.recording, self.large.names.full, group)
+        if html != self._panel.value:
+            self._panel.value = html
+        usable = group is not None or (chosen.isdigit() and int(chosen) in state.entries)
+        for kind, button in self._buttons.items():
+            off = not usable if kind in KINDS else not (usable and group is None) if kind == "pin" else not self._fades
+            if button.disabled != off:
+                button.disabled = off
+        word = "Unpin" if chosen.isdigit() and int(chosen) in self.large.pinned else "Pin"
+        if self._buttons["pin"].description != word:
+            self._buttons["pin"].description = word
+
+    @property
+    def _fades(self) -> bool:
+        return bool(self.large.found or self.large.path.kind)
+
+    def _pressed(self, kind: str) -> None:
+        if kind == "clear":
+            self.light("", "")
+        elif kind == "pin":
+            self.pin(self.selected)
+        else:
+            self.light(kind, self.selected)
+
+    # --- what a reader does; also to be called from a cell ---
 
     def select(self, node: str) -> None:
         """Show what is known of a node of the scene, "" for none."""
         self.selected = node
         self.show(self.position)
 
-    def shown(self) -> None:
-        if self._panel is not None:
-            html = inspected(self.state_at(self.position), self.selected, self.recording)
-            if html != self._panel.value:
-                self._panel.value = html
+    def fold_box(self, box: str) -> None:
+        """Open the closed group that a box is, or close the open one."""
+        with self._lock:
+            self.large.fold(box)
+            self.show(self.position)
+
+    def pin(self, box: str) -> None:
+        """Hold on to a node, so that it stays on the picture when its group is closed; or let it go."""
+        with self._lock:
+            self.large.pin(box)
+            self.show(self.position)
+
+    def find(self, text: str) -> None:
+        """Light the nodes whose name, operation, module or shape has all these words in it; "" lights all again."""
+        with self._lock:
+            state = self.state_at(self.position)
+            self.large.grow(self._end(state).entries)
+            self.large.path = Path("", "")
+            self.large.find(text, state)
+            self.show(self.position)
+
+    def light(self, kind: str, box: str) -> None:
+        """Light a path of a node or group: "forward", "back" or "came"; "" lights all again."""
+        with self._lock:
+            self.large.find("", self.state_at(self.position))
+            self.large.path = Path(kind, box)
+            self.show(self.position)
+
+    def show_pass(self, number: int | None) -> None:
+        """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest."""
+        with self._lock:
+            self.large.chosen = number
+            self.show(self.position)
 
 
 def _of_known(events: Events, kind: type[Event]) -> Positions:
