@@ -195,19 +195,20 @@ class Drawing:
         if entry.has_gradient:
             gradient = "grad done" if entry.gradient is None else f"grad norm {wording.theme.short(entry.gradient.norm)}"
         told = gradient.replace("grad", "gradient", 1) or "no gradient yet"
-        aria = f"{group.name}: {count}, gives {wording.shape(entry.shape)}, {told}"
+        name = group.name_at(last)
+        aria = f"{name}: {count}, gives {wording.shape(entry.shape)}, {told}"
         way = self._ways.get(place[0], Way())
         here = self.board.groups.order.get(state.now.node, -1)
         inside = group.first <= here <= group.last and state.now.kind != "finish"
         if place[0] in self.board.places.boxes and self.board.places.boxes[place[0]].inner is not None:
-            return Node(*place, group.name, kind="frame", state="active" if inside else "idle", aria=aria, fold="open")
+            return Node(*place, name, kind="frame", state="active" if inside else "idle", aria=aria, fold="open")
         status = (
             "trouble" if way.other else "active" if inside else "done" if way.done == n else
             "waiting" if way.done else "idle"
         )  # fmt: skip
         value = f"{n:,} op{'s' * (n != 1)}, {wording.shape(entry.shape)}"
         return Node(
-            *place, clip(group.name, LINE - 12, bold=True), clip(value, LINE, 12.0), gradient, "group", status, None, aria,
+            *place, clip(name, LINE - 12, bold=True), clip(value, LINE, 12.0), gradient, "group", status, None, aria,
             "closed",
         )  # fmt: skip
 

@@ -83,7 +83,11 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What it is called in its frame: "attention", "blocks × 24", "repeated × 5"."""
+        """What it is called in its frame: "attention", "blocks × 24", "matmul, tanh × 5"."""
+        return self.name_at(self.last)
+
+    def name_at(self, newest: int) -> str:
+        """The name when operation number `newest` was the newest."""
         run = self if self.kind == "run" else self.whole_run
         if self.kind == "stretch":
             return f"operations {self.first + 1:,} to {self.last + 1:,}"
@@ -91,7 +95,7 @@ class Group:
         if self.kind == "run":
             words = [str(sig[1]).rpartition("/")[2] or "layers" for sig in self._sigs]  # type: ignore[index]
             own = ", ".join(words[:3]) + "…" * (len(words) > 3)
-        return own if run is None else f"{own} × {run.n_copies}"
+        return own if run is None else f"{own} × {run.n_copies(newest)}"
 
     @property
     def _own_name(self) -> str:
@@ -104,10 +108,13 @@ class Group:
         assert self.parent is not None
         return self.parent.items.index(self) + 1
 
-    @property
-    def n_copies(self) -> int:
-        """Of a run: how often, with one that has begun."""
-        return len(self.items)
+    def n_copies(self, newest: int) -> int:
+        """Of a run: how often, up to an operation, with one that has begun."""
+        if newest >= self.last:
+            return len(self.items)
+        if not isinstance(self.items[0], Group):
+            return newest - self.first + 1
+        return bisect_right(self.items, newest, key=lambda item: item.first)  # type: ignore[union-attr]
 
     def up(self) -> Iterator[Group]:
         """It and all around it that can be on a picture, innermost first."""

@@ -40,6 +40,10 @@ KEPT = 100_000
 """Nodes that are kept of a recording, about 1 kB each; what comes after is counted in caption and text."""
 MOST = 60
 """A graph of more boxes is shown by module."""
+MORE = {
+    "pin": ("Pin", "Keep this box on the picture when its group is closed"),
+    "clear": ("Light all", "No path and no search: nothing fades"),
+}
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
 
@@ -184,14 +188,13 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
-        self._panel = ipw.HTML()
+        self._panel = ipw.HTML(layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
         self._panel.add_class("lab-inspector")
-        self._buttons = {kind: ipw.Button(description=label, tooltip=tip) for kind, (label, tip) in KINDS.items()}
-        self._buttons["pin"] = ipw.Button(description="Pin", tooltip="Keep this box on the picture when its group is closed")
-        self._buttons["clear"] = ipw.Button(description="Light all", tooltip="No path and no search: nothing fades")
-        for kind, button in self._buttons.items():
-            button.layout = ipw.Layout(width="auto")
-            button.on_click(lambda _button, kind=kind: self._pressed(kind))
+        for kind, (label, tip) in {**KINDS, **MORE}.items():
+            made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height="32px"))
+            made.add_class("lab-button")
+            made.on_click(lambda _, kind=kind: self._pressed(kind))
+            self._buttons[kind] = made
         self.host.layout.flex, self.host.layout.min_width = "3 1 420px", "320px"
         for listen, hear in (
             (self.host.on_select, self.select), (self.host.on_fold, self.fold_box), (self.host.on_pin, self.pin),
@@ -199,9 +202,9 @@ class GraphView(View[Tape]):
         ):  # fmt: skip
             listen(hear)
         self.shown()
-        buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(display="flex", flex_flow="row wrap"))
-        side = ipw.VBox([self._panel, buttons], layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
-        return ipw.Box([self.host, side], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
+        wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
+        buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(**wrap))
+        return ipw.Box([self.host, self._panel, buttons], layout=ipw.Layout(**wrap))
 
     def shown(self) -> None:
         if self._panel is None:
