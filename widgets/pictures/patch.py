@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from operator import is_
 from typing import Any
+from weakref import ref
 
 Json = Any
 """None, bool, int, float, str, or lists and string-keyed dictionaries of them."""
@@ -18,6 +18,19 @@ Op = list[Any]
 
 BLOCK = 64
 """So many parts are compared at once."""
+
+class Grown(dict[str, Json]):
+    """An object of a tree that was made from an earlier one: it knows which keys are not as they were there."""
+
+    def __init__(self, earlier: dict[str, Json]) -> None:
+        super().__init__(earlier)
+        self._earlier = ref(earlier) if isinstance(earlier, Grown) else lambda: None
+        self.changed: list[str] = []
+
+    def from_(self, old: Json) -> bool:
+        """Whether it was made from `old`; nothing is removed then."""
+        return self._earlier() is old
+
 
 FORBIDDEN = frozenset({"__proto__", "constructor", "prototype"})
 """Keys that a patch never walks through: in JavaScript they lead out of the tree."""
@@ -38,7 +51,7 @@ def diff(old: Json, new: Json) -> list[Op]:
 def _walk(path: list[str | int], old: Json, new: Json, ops: list[Op]) -> None:
     if old is new:
         return
-    if isinstance(old, dict) and isinstance(new, dict) and not (FORBIDDEN & old.keys() or FORBIDDEN & new.keys()):
+    if isinstance(old, dict) and isinstance(new, dict) and _plain(old) and _plain(new):
         if "bdata" in old and "bdata" in new:
             if old != new:
                 ops.append(_packed(path, old, new))
@@ -55,8 +68,19 @@ def _walk(path: list[str | int], old: Json, new: Json, ops: list[Op]) -> None:
         ops.append([path, new])
 
 
+def _plain(tree: dict[str, Json]) -> bool:
+    return not any(key in tree for key in FORBIDDEN)
+
+
 def _walk_keys(path: list[str | int], old: dict[str, Json], new: dict[str, Json], ops: list[Op]) -> None:
     """Two objects. What is the same in both is passed over by the block: a large picture shares nearly all of it."""
+    if isinstance(new, Grown) and new.from_(old):
+        for key in new.changed:
+            if key in old:
+                _walk([*path, key], old[key], new[key], ops)
+            else:
+                ops.append([[*path, key], new[key]])
+        return
     names, there = list(new), list(old)
     if names[: len(there)] != there:
         ops.extend([[*path, key]] for key in there if key not in new)  # a set would have another order
@@ -68,17 +92,12 @@ def _walk_keys(path: list[str | int], old: dict[str, Json], new: dict[str, Json]
         return
     before, after = list(old.values()), list(new.values())
     for k in range(0, len(there), BLOCK):
-        if len(there) > BLOCK and same(before[k : k + BLOCK], after[k : k + BLOCK]):
+        if len(there) > BLOCK and before[k : k + BLOCK] == after[k : k + BLOCK]:  # at once where they are the same objects
             continue
         for i in range(k, min(k + BLOCK, len(there))):
             if before[i] is not after[i]:
                 _walk([*path, names[i]], before[i], after[i], ops)
     ops.extend([[*path, names[i]], after[i]] for i in range(len(there), len(names)))
-
-
-def same(old: Sequence[object], new: Sequence[object]) -> bool:
-    """Whether two sequences hold the same objects; not whether these are equal, which costs more."""
-    return len(old) == len(new) and all(map(is_, old, new))
 
 
 def _nested(values: list[Json]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lab.errors import ViewError
 from widgets.pictures.chart import Chart
-from widgets.pictures.patch import BLOCK, FORBIDDEN, Json, same
+from widgets.pictures.patch import BLOCK, FORBIDDEN, Grown, Json
 from widgets.pictures.scene import Edge, Mark, Node, Scene
 
 Picture = Scene | Chart
@@ -107,21 +107,25 @@ def _parts(
 ) -> tuple[dict[str, Json], list[Any] | None]:
     """The parts by key, and those that are not as they were; None where it was not the same list that went on."""
     if not old or len(new) < len(old) or len(tree) != len(old):
-        return {f"#{part.id}": make(part) for part in new}, None
-    made, fresh = dict(tree), []
+        return _all_parts(new, make), None
+    made, fresh = Grown(tree), []
     for k in range(0, len(old), BLOCK):
-        if same(old[k : k + BLOCK], new[k : k + BLOCK]):
+        if old[k : k + BLOCK] == new[k : k + BLOCK]:  # at once where they are the same objects
             continue
         for before, part in zip(old[k : k + BLOCK], new[k : k + BLOCK], strict=False):
             if before is not part:
                 if before.id != part.id:
-                    return {f"#{part.id}": make(part) for part in new}, None
-                made[f"#{part.id}"] = make(part)
+                    return _all_parts(new, make), None
                 fresh.append(part)
-    for part in new[len(old) :]:
+    fresh.extend(new[len(old) :])
+    for part in fresh:
         made[f"#{part.id}"] = make(part)
-        fresh.append(part)
+        made.changed.append(f"#{part.id}")
     return made, fresh
+
+
+def _all_parts(parts: Sequence[Any], make: Callable[[Any], dict[str, Json]]) -> dict[str, Json]:
+    return Grown({f"#{part.id}": make(part) for part in parts})
 
 
 def _check_unique(

@@ -41,6 +41,7 @@ class Board:
         opened: groups that a reader opened (True) or closed (False), by id.
         pinned: nodes that are drawn wherever they are.
         direction: "right" or "down".
+        everything: what the reader did not close is open.
 
     Attributes:
         boxes: what each box is, by id, in the order of placing: a node, (operation, operand) for a constant, or a group.
@@ -51,10 +52,10 @@ class Board:
 
     def __init__(
         self, groups: Groups, root: Group, entries: Mapping[int, Entry], opened: Mapping[str, bool],
-        pinned: frozenset[int], direction: str,
+        pinned: frozenset[int], direction: str, everything: bool = False,
     ) -> None:  # fmt: skip
         self.groups, self.root, self.entries, self.pinned = groups, root, entries, pinned
-        self.opened = opened
+        self.opened, self.everything = opened, everything
         self.version = groups.version
         self.boxes: dict[str, int | tuple[int, int] | Group] = {}
         self.seen: dict[int, str] = {}
@@ -77,8 +78,8 @@ class Board:
     def is_open(self, group: Group) -> bool:
         """Whether what is in a group is drawn: as the reader says, else a module that is all there is."""
         said = self.opened.get(group.id)
-        if said is not None:
-            return said
+        if said is not None or self.everything:
+            return said is not False
         up = group.shown_parent
         alone = up is not None and up.kind != "run" and len(up.shown_items) == 1 and group.kind == "module"
         return alone and group.whole_run is None
@@ -89,7 +90,7 @@ class Board:
             up = group.shown_parent
             around = self.closed(up) if up is not None else None
             shut = None if self.is_open(group) else group.id
-            if shut is None and around is None and group.id not in self.opened:
+            if shut is None and around is None and group.id not in self.opened and not self.everything:
                 self._lonely.append(group)
             self._closed[group.id] = around or shut
         return self._closed[group.id]
@@ -163,15 +164,14 @@ class Board:
         after, least = self._behind(self.groups.order[node], entry.parents, frame, leaves, None, bool(constants))
         column, _ = self.places.wanted(after, least)
         own = [p for p in leaves if self._stands(p) == frame]
-        if frame not in self._last:  # the first: what it takes comes before it
-            self._hang(own, "", frame, column - 1)
+        self._hang(own, "", frame, column - 1)  # before it, so that it finds their column as thick as it will be
+        for i in constants:
+            self.boxes[f"c{node}.{i}"] = node, i
+            self.places.add(f"c{node}.{i}", frame, SMALL, (), at=column - 1)
         self.boxes[str(node)] = node
         self.places.add(str(node), frame, BOX, after, least=least)
         self._last[frame] = str(node)
         self._hang(leaves, str(node))
-        for i in constants:
-            self.boxes[f"c{node}.{i}"] = node, i
-            self.places.add(f"c{node}.{i}", frame, SMALL, (), at=column - 1)
 
     def _operands(self, group: Group) -> Iterable[int]:
         for k in range(group.first, group.last + 1):

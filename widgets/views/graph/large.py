@@ -19,7 +19,7 @@ from widgets.views.graph.telling import sentence
 
 OPENS = 60
 """Up to so many hits of a search are opened; more are lit where they are."""
-LINES = 100
+LINES = 40
 """Lines of the picture in words."""
 
 
@@ -36,6 +36,7 @@ class Large:
         self.n_boxes = 0
         """Boxes if nothing were closed."""
         self.opened: dict[str, bool] = {}
+        self.everything = False
         self.pinned: set[int] = set()
         self.path = Path("", "")
         self.found = ""
@@ -66,6 +67,10 @@ class Large:
             self._for_hits.discard(box)
             self.opened[box] = not self._board.is_open(group)
             self._board = None
+
+    def open_all(self, on: bool) -> None:
+        """Open every group, also those that come; or close all."""
+        self.everything, self.opened, self._board = on, {}, None
 
     def pin(self, box: str) -> None:
         """Hold on to a node, or let it go."""
@@ -115,7 +120,7 @@ class Large:
         if board is None or board.root is not root or board.stale:
             opened = {**self.opened, **dict.fromkeys(self._for_hits, True)}
             pinned = frozenset(self.pinned)
-            board = self._board = Board(self.groups, root, end.entries, opened, pinned, self.direction)
+            board = self._board = Board(self.groups, root, end.entries, opened, pinned, self.direction, self.everything)
             self._drawing = Drawing(board, self.names)
         assert self._drawing is not None
         self._drawing.draw(state, _rounded(end.largest))
@@ -214,7 +219,7 @@ class Large:
                 break
             if node.kind != "constant":
                 told.append("  " * sheets.boxes[node.id].sheet.level + (node.aria or node.label))
-        more = sum(n.kind != "constant" for n in boxes) - (len(told) - 2) if len(told) > LINES else 0
+        more = len(boxes) - drawing.counts["constant"] - (len(told) - 2)
         if more:
             told.append(f"and {more:,} more boxes")
         return "\n".join(told)

@@ -43,6 +43,7 @@ MOST = 60
 MORE = {
     "pin": ("Pin", "Keep this box on the picture when its group is closed"),
     "clear": ("Light all", "No path and no search: nothing fades"),
+    "open": ("Open all", "Open every group, or close all again"),
 }
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
@@ -214,14 +215,17 @@ class GraphView(View[Tape]):
         html = inspected(state, chosen, self.recording, self.large.names.full, group)
         if html != self._panel.value:
             self._panel.value = html
+        large = self._is_large(self._end(state))
         usable = group is not None or (chosen.isdigit() and int(chosen) in state.entries)
         for kind, button in self._buttons.items():
-            off = not usable if kind in KINDS else not (usable and group is None) if kind == "pin" else not self._fades
-            if button.disabled != off:
-                button.disabled = off
-        word = "Unpin" if chosen.isdigit() and int(chosen) in self.large.pinned else "Pin"
-        if self._buttons["pin"].description != word:
-            self._buttons["pin"].description = word
+            on = {"pin": usable and group is None, "clear": self._fades, "open": large}.get(kind, usable)
+            if button.disabled == on:
+                button.disabled = not on
+        pinned = chosen.isdigit() and int(chosen) in self.large.pinned
+        words = {"pin": "Unpin" if pinned else "Pin", "open": "Close all" if self.large.everything else "Open all"}
+        for kind, word in words.items():
+            if self._buttons[kind].description != word:
+                self._buttons[kind].description = word
 
     @property
     def _fades(self) -> bool:
@@ -232,6 +236,8 @@ class GraphView(View[Tape]):
             self.light("", "")
         elif kind == "pin":
             self.pin(self.selected)
+        elif kind == "open":
+            self.open_all(not self.large.everything)
         else:
             self.light(kind, self.selected)
 
@@ -246,6 +252,12 @@ class GraphView(View[Tape]):
         """Open the closed group that a box is, or close the open one."""
         with self._lock:
             self.large.fold(box)
+            self.show(self.position)
+
+    def open_all(self, on: bool = True) -> None:
+        """Open every group, also those that come; or, with False, close all."""
+        with self._lock:
+            self.large.open_all(on)
             self.show(self.position)
 
     def pin(self, box: str) -> None:
