@@ -28,8 +28,12 @@ def _train(verbs: Any) -> None:
     verb.add_argument("--workers", type=count(0), metavar="N",
                       help="ranks, each in a worker process of its own; 0 or 1 trains in this process (default: 0, "
                       "or all workers of --scheduler)")  # fmt: skip
-    verb.add_argument("--parallel", choices=("data", "pipeline"), default="data",
-                      help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)")
+    verb.add_argument(
+        "--parallel",
+        choices=("data", "pipeline"),
+        default="data",
+        help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)",
+    )
     verb.add_argument("--epochs", type=count(1), default=10, metavar="N", help="times through the data (default: 10)")
     verb.add_argument("--batch-size", type=count(1), default=64, metavar="N", help="examples a step (default: 64)")
     verb.add_argument("--learning-rate", type=positive, default=1e-3, metavar="X", help="of Adam (default: 0.001)")

@@ -28,6 +28,17 @@ RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasu
 """The kinds of events that a run records of itself, wherever it is carried out."""
 
 
+BOUNDS: tuple[str, ...] = ("loss", "gradient")
+"""What can be bounded: the loss of the batch, the Euclidean norm of the gradient of all parameters."""
+
+
+class BreakpointError(RunError):
+    """A breakpoint was met: the run pauses before the update, and whoever awaits it goes on waiting.
+
+    The step is done again, from its forward on, when the run goes on; the same breakpoint lets it pass then.
+    """
+
+
 class Job(Protocol):
     """The steps of a run. All but `hyperparameters` and `check` are called in the run's thread, between two steps.
 
@@ -36,11 +47,15 @@ class Job(Protocol):
         n_steps: steps planned, 0 when unknown.
         parameters: what the steps change; two runs never change the same tensor at the same time.
         kinds: of events that the run's recording takes.
+        inside: whether operations of its steps run in the run's thread, where a gate can hold them.
+        abandons: whether a stop need not wait for the end of a step that is looked into.
     """
 
     step: int
     n_steps: int
     kinds: tuple[type[Event], ...]
+    inside: bool
+    abandons: bool
 
     @property
     def parameters(self) -> Sequence[Tensor]:
@@ -78,6 +93,9 @@ class Job(Protocol):
     def set(self, name: str, value: float) -> None:
         """Set a hyperparameter."""
 
+    def bound(self, name: str, value: float) -> None:
+        """Have `advance` return a BreakpointError where loss or gradient (one of BOUNDS) is above; inf: never."""
+
     def rewind(self) -> None:
         """Go back to the last state known to be sound; also when the run has ended, then in another thread."""
 
@@ -92,6 +110,8 @@ class Here:
     """What a job need not say whose steps are done in the run's own thread."""
 
     kinds: tuple[type[Event], ...] = RECORDED
+    inside: bool = True
+    abandons: bool = False
 
     def run_ahead(self) -> None:
         """Nobody does."""
@@ -158,6 +178,9 @@ class Countdown(Here):
         self.hyperparameters[name] = value
         if bus.listeners:
             bus.emit(HyperparameterChanged(self.step, name, value))
+
+    def bound(self, name: str, value: float) -> None:
+        """A countdown never rises."""
 
     def rewind(self) -> None:
         """Start again."""

@@ -28,17 +28,9 @@ from lab.events import (
 from lab.nn import Linear, mlp
 from lab.optim import SGD
 from lab.parallel import DataParallel, Pipeline
-from lab.training import stop_all
 from tests.parallel.trainings import OPTIMIZERS, SOON, kill, network, parameters, some_digits
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def no_run_outlives_its_test():
-    yield
-    stop_all(SOON)
-
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_run_outlives_its_test")]
 
 ENDLESS = 100_000
 SLACK = 8.0  # seconds, for a machine that does other things

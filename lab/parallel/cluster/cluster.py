@@ -150,21 +150,24 @@ def launch(
     says how well). They come in the order of time over all ranks, unless a rank tells them more than 0.5 s late. Events
     of single operations come only to who names their kinds.
 
+    Processes that a rank starts are killed when it ends (on Linux, on workers of one thread that have a nanny).
+
     Args:
         program: any function that can be sent to workers; what it returns comes back.
         client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
         world_size: number of ranks; without it, one on every worker. On a `Cluster(n)` that is n: one that was lost
             and is not back yet is waited for, as long as `wait`.
-        timeout: seconds that a rank may wait in one call while nothing moves.
+        timeout: seconds that a rank may wait in one call while nothing moves, and for which a worker may be silent (5
+            at least).
         time_limit: seconds for the whole program; no limit if not given.
         wait: seconds to wait for workers that are busy with other runs or were lost; 0 is refused at once.
         transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
 
     Raises:
         RankError: the program raised on a rank; all others were ended.
-        LostRankError: a rank died, or does not answer while another waits for it in a call of `comm`; all others were
-            ended, the cluster goes on. One that is stopped and that nobody waits for is noticed only by `time_limit`.
-        MeshError: too few workers, other versions, or ranks that make different calls.
+        LostRankError: a rank died, keeps others waiting in a call of `comm`, or its worker does not answer; all others
+            were ended, the cluster goes on. A rank that computes for long and lets nobody wait is let alone.
+        MeshError: too few workers, other versions, ranks that make different calls or wait for each other.
         ArgumentError: the program cannot be sent.
         RunError: it took longer than `time_limit`.
     """

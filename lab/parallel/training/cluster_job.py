@@ -57,11 +57,14 @@ class ClusterJob:
 
     Attributes:
         payload: the training as it is sent.
+        inside, abandons: False, for operations run on workers.
 
     Raises:
         ArgumentError: the training cannot be sent to workers.
         MeshError: a script would start workers whenever it is imported.
     """
+
+    inside = abandons = False
 
     def __init__(
         self,
@@ -153,6 +156,10 @@ class ClusterJob:
         self.training.optimizer.set(name, value)
         if not self._over:
             self._order("set", value, name)
+
+    def bound(self, name: str, value: float) -> None:
+        if not self._over:
+            self._order("bound", value, name)
 
     def rewind(self) -> None:
         if self._over:
@@ -306,9 +313,13 @@ def packed(training: Training) -> bytes:
     except Exception as error:
         for name, part in _parts(training).items():
             if (why := _unsendable(part)) is not None:
-                raise ArgumentError(f"the {name} cannot be sent to workers", given=why,
-                                    hint="open files, locks and connections stay at home: make them in forward"
-                                    if name == "model" else "make what it holds on the workers") from error
+                raise ArgumentError(
+                    f"the {name} cannot be sent to workers",
+                    given=why,
+                    hint="open files, locks and connections stay at home: make them in forward"
+                    if name == "model"
+                    else "make what it holds on the workers",
+                ) from error
         raise
 
 

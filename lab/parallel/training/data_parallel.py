@@ -201,9 +201,7 @@ class Rank:
             checksum = zlib.crc32(vector.view(np.uint8), checksum)  # type: ignore[arg-type]  # an array is a buffer
         at = self._shard
         loss = math.nan if phase == "shard" else self._loss
-        bus.emit(
-            ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms)
-        )
+        bus.emit(ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms))
         self._since = perf_counter()
 
 
