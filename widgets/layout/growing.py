@@ -54,6 +54,10 @@ class Sheet:
         """Of each source of edges that pass under columns: how low, and up to which column."""
 
 
+Bend = tuple[Sheet, int, float, float, float]
+"""A sheet, a column of it, a side (0 near, 1 far), how far from there, and the height on the picture."""
+
+
 class Growing:
     """Where the boxes and edges of a picture are.
 
@@ -67,10 +71,10 @@ class Growing:
         >>> places.add("a", None, (40, 20), ())
         >>> places.add("b", None, (40, 20), [places.boxes["a"]])
         >>> places.where("b")
-        (124.0, 45.0, 40, 20.0)
+        (132.0, 45.0, 40, 20.0)
     """
 
-    def __init__(self, depth: int, direction: str = "right", gap: float = 52.0) -> None:
+    def __init__(self, depth: int, direction: str = "right", gap: float = 60.0) -> None:
         self.depth, self.down, self.gap = depth, direction == "down", gap
         self.boxes: dict[str, Box] = {}
         self.root = Sheet(None, 0)
@@ -186,31 +190,38 @@ class Growing:
 
     # --- edges ---
 
-    def route(self, source: str, target: str) -> tuple[tuple[Sheet, int, int, float], ...]:
-        """The bends of an edge, each a side (0 left, 1 right) of a column of a sheet and a height on the picture.
+    def route(self, source: str, target: str) -> tuple[Bend, ...]:
+        """The bends of an edge.
 
         It leaves the frames around its source under their boxes, passes under what is between the outermost two, and
         gets to its target under what is before it in its frames.
         """
         a, b = self.boxes[source], self.boxes[target]
         out, into = self._apart(source, target)
-        bends: list[tuple[Sheet, int, int, float]] = []
+        bends: list[Bend] = []
         y = a.sheet.y + a.line
         for box in out[:-1]:
             last = len(box.sheet.columns) - 1
             if box.column < last:
                 y = box.sheet.y + box.sheet.bottom + 8.0
-                bends += [(box.sheet, box.column, 1, y), (box.sheet, last, 1, y)]
+                bends += [self._down(box, y), (box.sheet, last, 1.0, 10.0, y)]
         bends += self._between(source, out[-1], into[-1], y, b.sheet.y + b.line)
         for box in reversed(into[:-1]):
             if box.column > 0:
                 y = self._lane(source, box.sheet, -1, box.column)
-                bends += [(box.sheet, 0, 0, y), (box.sheet, box.column, 0, y)]
+                bends += [(box.sheet, 0, 0.0, -8.0, y), self._up(box, y)]
         return tuple(bends)
 
-    def _between(
-        self, source: str, a: Box, b: Box, leaves: float, enters: float
-    ) -> list[tuple[Sheet, int, int, float]]:
+    def _down(self, box: Box, y: float) -> Bend:
+        """Where an edge that leaves a box has come down to y: below the box, if nothing hangs there, else behind it."""
+        free = box.inner is None and box.line + box.bottom >= box.sheet.columns[box.column].bottom
+        return box.sheet, box.column, *((0.0, box.shift + 0.7 * box.along) if free else (1.0, self.gap / 2)), y
+
+    def _up(self, box: Box, y: float) -> Bend:
+        free = box.inner is None and box.line + box.bottom >= box.sheet.columns[box.column].bottom
+        return box.sheet, box.column, *((0.0, box.shift + 0.3 * box.along) if free else (0.0, -self.gap / 2)), y
+
+    def _between(self, source: str, a: Box, b: Box, leaves: float, enters: float) -> list[Bend]:
         sheet = a.sheet
         if b.column <= a.column:
             return []
@@ -218,11 +229,11 @@ class Growing:
             if leaves == enters:
                 return []
             first, last = sheet.columns[a.column], sheet.columns[b.column]
-            return [(sheet, a.column, 1, leaves)] * (a.along < first.thick) + [(sheet, b.column, 0, enters)] * (
-                b.along < last.thick
-            )
+            out: Bend = sheet, a.column, 1.0, 8.0, leaves
+            into: Bend = sheet, b.column, 0.0, -8.0, enters
+            return [out] * (a.along < first.thick) + [into] * (b.along < last.thick)
         y = self._lane(source, sheet, a.column, b.column)
-        return [(sheet, a.column, 1, y), (sheet, b.column, 0, y)]
+        return [self._down(a, y), self._up(b, y)]
 
     def _lane(self, source: str, sheet: Sheet, start: int, stop: int) -> float:
         """How low an edge must run that passes under the columns between two; edges of one source run together."""
@@ -247,14 +258,16 @@ class Growing:
         y = (top + bottom) / 2
         return (y, x, bottom - top, box.along) if self.down else (x, y, box.along, bottom - top)
 
-    def bends(self, route: Sequence[tuple[Sheet, int, int, float]]) -> tuple[Point, ...]:
+    def bends(self, route: Sequence[Bend]) -> tuple[Point, ...]:
         """The points of a route."""
-        made = []
-        for sheet, k, side, y in route:
+        made: list[Point] = []
+        for sheet, k, side, off, y in route:
             column = sheet.columns[k]
-            x = sheet.left + column.left + (column.thick + 10.0 if side else -10.0)
-            made.append((y, x) if self.down else (x, y))
-        return tuple(made)
+            x = sheet.left + column.left + side * column.thick + off
+            if made and made[-1][1] == y:
+                made += _eased(made[-1][0], x, y)
+            made.append((x, y))
+        return tuple((y, x) for x, y in made) if self.down else tuple(made)
 
     @property
     def extent(self) -> Size:
@@ -264,6 +277,16 @@ class Growing:
         last = self.root.columns[-1]
         along, across = self.root.left + last.left + last.thick + 12.0, self.root.y + self.root.bottom + 12.0
         return (across, along) if self.down else (along, across)
+
+
+def _eased(start: float, end: float, y: float) -> list[Point]:
+    """Points between two of one height, close at both ends: a smooth line through them does not swing out there."""
+    near, steps = 20.0, []
+    while near < abs(end - start) / 2:
+        steps.append(near)
+        near *= 3
+    way = 1.0 if end > start else -1.0
+    return [(start + way * s, y) for s in steps] + [(end - way * s, y) for s in reversed(steps)]
 
 
 def _frames(box: Box) -> Iterator[Box]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
-from widgets.layout.growing import Box, Growing, Sheet
+from widgets.layout.growing import Bend, Box, Growing
 from widgets.views.graph.groups import Group, Groups
 from widgets.views.graph.tape import Entry
 
-BOX = 168.0, 66.0
+BOX = 192.0, 66.0
 """Every box is of one size, so that no text that comes later moves anything."""
 SMALL = 96.0, 28.0
 """Of a constant."""
@@ -29,7 +29,7 @@ class Link:
 
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
-        self.route: tuple[tuple[Sheet, int, int, float], ...] = ()
+        self.route: tuple[Bend, ...] = ()
 
 
 class Board:
@@ -130,6 +130,8 @@ class Board:
         frame = self._frame(group.shown_parent)
         leaves = self._leaves(self._operands(group))
         after, least = self._behind(group.first, self._operands(group), frame, leaves, group)
+        column, _ = self.places.wanted(after, least)
+        self._hang([p for p in leaves if self._stands(p) == frame], "", frame, column - 1)
         self.boxes[group.id] = group
         self.places.add(group.id, frame, BOX, after, least=least)
         self._last[frame] = group.id
@@ -143,6 +145,8 @@ class Board:
             frame = self._frame(group.shown_parent)
             leaves = [p for p in self._leaves(self._operands(group)) if self._stands(p) == frame]
             after, least = self._behind(group.first, self._operands(group), frame, leaves, group)
+            column, _ = self.places.wanted(after, least)
+            self._hang(leaves, "", frame, column - 1)
             self.boxes[group.id] = group
             self.places.add_frame(group.id, frame, after, least=least)
             self._last[frame] = group.id
@@ -151,23 +155,20 @@ class Board:
         return group.id
 
     def _see_node(self, node: int, holder: Group, shut: str | None, entry: Entry) -> None:
+        constants = [i for i, p in enumerate(entry.parents) if p not in self.entries]
         if shut is not None:  # pinned: beside its group
-            around = self.places.boxes[shut]
-            outer = next((g for g in holder.up() if g.id == shut)).shown_parent
+            frame = self._frame(next(g for g in holder.up() if g.id == shut).shown_parent)
             self.boxes[str(node)] = node
-            self.places.add(str(node), self._frame(outer), BOX, (), at=around.column)
-            self._hang(self._leaves(entry.parents), str(node))
+            self.places.add(str(node), frame, BOX, (), at=self.places.boxes[shut].column)
+            self._hang_constants(node, constants, frame, self.places.boxes[shut].column)
             return
         frame = self._frame(holder)
         leaves = self._leaves(entry.parents)
-        constants = [i for i, p in enumerate(entry.parents) if p not in self.entries]
         after, least = self._behind(self.groups.order[node], entry.parents, frame, leaves, None, bool(constants))
         column, _ = self.places.wanted(after, least)
         own = [p for p in leaves if self._stands(p) == frame]
         self._hang(own, "", frame, column - 1)  # before it, so that it finds their column as thick as it will be
-        for i in constants:
-            self.boxes[f"c{node}.{i}"] = node, i
-            self.places.add(f"c{node}.{i}", frame, SMALL, (), at=column - 1)
+        self._hang_constants(node, constants, frame, column - 1)
         self.boxes[str(node)] = node
         self.places.add(str(node), frame, BOX, after, least=least)
         self._last[frame] = str(node)
@@ -183,10 +184,10 @@ class Board:
     ) -> tuple[list[Box], int]:  # fmt: skip
         """The boxes of a frame from which something comes, and the first column that is possible."""
         order, seen = self.groups.order, self.seen
-        names = {seen[p] for p in operands if p in seen and order.get(p, first) < first}
+        names = dict.fromkeys(seen[p] for p in operands if p in seen and order.get(p, first) < first)
         boxes = [b for b in map(lambda name: self.places.within(name, frame), names) if b is not None]
         least = int(constants or any(self._stands(p) == frame for p in leaves))
-        if not boxes and frame in self._last:  # nothing leads to it: near to what came last
+        if not boxes and not names and frame in self._last:  # nothing leads to it: near to what came last
             least = max(least, self.places.boxes[self._last[frame]].column + (group is not None and group.kind == "copy"))
         return boxes, least
 
@@ -234,6 +235,11 @@ class Board:
                 column = 0 if box is None else max(0, box.column - 1)
             self.boxes[str(p)] = p
             self.places.add(str(p), frame, BOX, (), at=column)
+
+    def _hang_constants(self, node: int, which: list[int], frame: str | None, column: int) -> None:
+        for i in which:
+            self.boxes[f"c{node}.{i}"] = node, i
+            self.places.add(f"c{node}.{i}", frame, SMALL, (), at=column)
 
     # --- edges ---
 

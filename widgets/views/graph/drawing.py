@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from widgets.pictures.measure import clip
+from widgets.pictures.measure import clip, text_width
 from widgets.pictures.scene import Edge, Node
 from widgets.views.graph import wording
 from widgets.views.graph.board import Board, Key, Link
@@ -20,7 +20,7 @@ from widgets.views.graph.plan import lines
 from widgets.views.graph.tape import FORGOTTEN, Entry, Tape
 from widgets.views.graph.telling import gradient_words
 
-LINE = 140.0
+LINE = 164.0
 """Pixels that a line of a box has."""
 
 
@@ -208,7 +208,7 @@ class Drawing:
         )  # fmt: skip
         value = f"{n:,} op{'s' * (n != 1)}, {wording.shape(entry.shape)}"
         return Node(
-            *place, clip(name, LINE - 12, bold=True), clip(value, LINE, 12.0), gradient, "group", status, None, aria,
+            *place, _clipped(name), clip(value, LINE, 12.0), gradient, "group", status, None, aria,
             "closed",
         )  # fmt: skip
 
@@ -257,6 +257,13 @@ class Drawing:
             if any(_along(state, now.node, i) == "done" for i in mine):
                 return "backward"
         return "done" if way.done else "none" if way.other else "idle"
+
+
+def _clipped(name: str) -> str:
+    """The name of a group, cut so that "× 24" at its end stays."""
+    own, times, n = name.rpartition(" × ")
+    room = LINE - 12 - text_width(times + n, bold=True)
+    return clip(own, room, bold=True) + times + n if times else clip(name, LINE - 12, bold=True)
 
 
 def _along(state: Tape, node: int, i: int) -> str:

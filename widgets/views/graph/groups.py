@@ -90,7 +90,7 @@ class Group:
         """The name when operation number `newest` was the newest."""
         run = self if self.kind == "run" else self.whole_run
         if self.kind == "stretch":
-            return f"operations {self.first + 1:,} to {self.last + 1:,}"
+            return f"ops {self.first + 1:,} to {self.last + 1:,}"
         own = "pass" if self.kind == "pass" else f"copy {self._place}" if self.kind == "copy" else self._own_name
         if self.kind == "run":
             words = [str(sig[1]).rpartition("/")[2] or "layers" for sig in self._sigs]  # type: ignore[index]

@@ -45,6 +45,7 @@ class Large:
         """Number of the pass that is shown; None: the newest."""
         self._for_hits: set[str] = set()
         self._hay: dict[int, str] = {}
+        self._changed = False
         self._board: Board | None = None
         self._drawing: Drawing | None = None
         self._lit: tuple[object, frozenset[str]] = None, frozenset()
@@ -65,18 +66,19 @@ class Large:
         """Open a closed group, close an open one."""
         if self._board is not None and isinstance(group := self._board.boxes.get(box), Group):
             self._for_hits.discard(box)
-            self.opened[box] = not self._board.is_open(group)
-            self._board = None
+            is_open = self.opened.get(box, box in self._for_hits or self._board.is_open(group))
+            self.opened[box] = not is_open
+            self._changed = True
 
     def open_all(self, on: bool) -> None:
         """Open every group, also those that come; or close all."""
-        self.everything, self.opened, self._board = on, {}, None
+        self.everything, self.opened, self._changed = on, {}, True
 
     def pin(self, box: str) -> None:
         """Hold on to a node, or let it go."""
         if box.isdigit():
             self.pinned ^= {int(box)}
-            self._board = None
+            self._changed = True
 
     def find(self, text: str, state: Tape) -> None:
         """Look for nodes by name, operation, module or shape; "" ends it."""
@@ -88,7 +90,7 @@ class Large:
             for node in self.hits:
                 group = self.groups.holder(node) if node in self.groups.parent else self.groups.home(node, root)
                 self._for_hits |= {g.id for g in group.up()} if group is not None else set()
-        self._board = None
+        self._changed = True
 
     def _matching(self, words: list[str], state: Tape) -> Iterable[int]:
         for node, entry in state.entries.items():
@@ -117,7 +119,8 @@ class Large:
         root, board = self.root(state), self._board
         if board is not None and board.root is root:
             board.grow(end.entries)
-        if board is None or board.root is not root or board.stale:
+        if board is None or board.root is not root or board.stale or self._changed:
+            self._changed = False
             opened = {**self.opened, **dict.fromkeys(self._for_hits, True)}
             pinned = frozenset(self.pinned)
             board = self._board = Board(self.groups, root, end.entries, opened, pinned, self.direction, self.everything)
@@ -181,7 +184,7 @@ class Large:
         """The point of the picture in a sentence or two."""
         root = self.root(state)
         if self.found:
-            return self.told_hits(state)
+            return self.told_hits()
         n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
         words = f"From a run of {n:,} operations, by module: a box with a corner is a group, open it to see what it holds."
         older = self.told_passes(root)
@@ -189,11 +192,11 @@ class Large:
             if state.n_left_out else ""  # fmt: skip
         return f"{words}{f' {older}' if older else ''}{left}"
 
-    def told_hits(self, state: Tape) -> str:
+    def told_hits(self) -> str:
         """How many match."""
         ops = sum(node in self.groups.order for node in self.hits)
         what = "operations" if ops == len(self.hits) else "operations and tensors"
-        n = sum(bool(e.op) for e in state.entries.values()) if ops == len(self.hits) else len(state.entries)
+        n = len(self.groups.ops) if ops == len(self.hits) else self.groups.n_seen
         match = "matches" if len(self.hits) == 1 and n == 1 else "match"
         closed = " They are lit in their groups." if len(self.hits) > OPENS else ""
         return f"{len(self.hits):,} of {n:,} {what} {match} “{wording.clipped(self.found)}”.{closed}"

@@ -134,7 +134,7 @@ class GraphView(View[Tape]):
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
         lit, pinned = self._lit(state), frozenset(str(n) for n in self.large.pinned if n in state.entries)
         if self.large.found:
-            words = self.large.told_hits(state)
+            words = self.large.told_hits()
         return Scene(
             tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent,
             lit=lit, pinned=pinned,
@@ -269,16 +269,16 @@ class GraphView(View[Tape]):
     def find(self, text: str) -> None:
         """Light the nodes whose name, operation, module or shape has all these words in it; "" lights all again."""
         with self._lock:
-            state = self.state_at(self.position)
-            self.large.grow(self._end(state).entries)
+            newest = self.state_at(len(self.recording))
+            self.large.grow(newest.entries)
             self.large.path = Path("", "")
-            self.large.find(text, state)
+            self.large.find(text, newest)
             self.show(self.position)
 
     def light(self, kind: str, box: str) -> None:
         """Light a path of a node or group: "forward", "back" or "came"; "" lights all again."""
         with self._lock:
-            self.large.find("", self.state_at(self.position))
+            self.large.find("", Tape())
             self.large.path = Path(kind, box)
             self.show(self.position)
 
