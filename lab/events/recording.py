@@ -130,7 +130,10 @@ class Recording(Sequence[Event]):
     def __getitem__(self, i: slice) -> list[Event]: ...
     def __getitem__(self, i: int | slice) -> Event | list[Event]:
         if isinstance(i, slice):
-            return [self._store.events(p, p + 1)[0] for p in range(self._fetch())[i]]
+            wanted = range(self._fetch())[i]
+            if wanted.step == 1:  # together: a tenth of the time
+                return self._store.events(wanted.start, max(wanted.start, wanted.stop))
+            return [self._store.events(p, p + 1)[0] for p in wanted]
         if not 0 <= i < (n := self._store.n):
             n = self._fetch()
         try:
