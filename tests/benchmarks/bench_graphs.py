@@ -121,7 +121,11 @@ def growth(rec: Recording, n_nodes: int, forward: bool, open_all: bool, n: int =
     page = Page(view)
     ops = rec.positions(OpRecorded)
     end = int(ops[-1])
-    ends = [int(p) + 2 for p in ops if _nodes(rec, int(p)) <= n_nodes][-n:] if forward else list(range(end + 10, end + 10 + 2 * n, 2))
+    ends = (
+        [int(p) + 2 for p in ops if _nodes(rec, int(p)) <= n_nodes][-n:]
+        if forward
+        else list(range(end + 10, end + 10 + 2 * n, 2))
+    )
     page.show(ends[0] - 2)
     page.parts.clear()
     for at in ends:
@@ -152,7 +156,10 @@ def main() -> None:
         times = [opened(rec) for _ in range(5)]
         seconds, boxes, n_bytes = sorted(times)[2]
         nodes = _nodes(rec, len(rec))
-        print(f"open {name}: {nodes:,} nodes, {len(rec):,} events -> {boxes} boxes, {n_bytes:,} B{seconds:8.3f} s", flush=True)
+        print(
+            f"open {name}: {nodes:,} nodes, {len(rec):,} events -> {boxes} boxes, {n_bytes:,} B{seconds:8.3f} s",
+            flush=True,
+        )
     for name, sizes in (("80-block transformer", (500, 5000)), ("loop of 1,250 turns", (500, 5000))):
         for size in sizes:
             for open_all in (False, True):

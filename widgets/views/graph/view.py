@@ -27,7 +27,6 @@ from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.pictures.scene import Scene
 from widgets.view import View
-from widgets.views.graph import wording
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
 from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
