@@ -37,6 +37,7 @@ class Groups:
         >>> entries = {n: Entry(n, "exp", "", (n - 1,), (), "float64", module=f"layers.{n}") for n in (1, 2, 3)}
         >>> groups = Groups()
         >>> groups.grow(entries)
+        [1, 2, 3]
         >>> [item.name for item in groups.roots[0].items]
         ['layers × 3']
     """

@@ -112,6 +112,10 @@ class GraphView(View[Tape]):
     # --- the picture ---
 
     def picture(self, state: Tape) -> Scene:
+        with self._lock:  # what was placed and drawn is kept, and the pacer draws in a thread of its own
+            return self._picture(state)
+
+    def _picture(self, state: Tape) -> Scene:
         end = self._end(state)
         if self._is_large(end):
             if state.entries:
@@ -166,15 +170,17 @@ class GraphView(View[Tape]):
     def text(self, state: Tape) -> str:
         if not state.entries:
             return self._why_empty(state)
-        end = self._end(state)
-        return self.large.text(state, end) if self._is_large(end) else account(state)
+        with self._lock:
+            end = self._end(state)
+            return self.large.text(state, end) if self._is_large(end) else account(state)
 
     def sentence_at(self, position: int) -> str:
         """What happened last, without writing the account of everything."""
         state = self.state_at(position)
         if not state.entries:
             return self._why_empty(state)
-        self.large.grow(self._end(state).entries)
+        with self._lock:
+            self.large.grow(self._end(state).entries)
         return sentence(state, self.large.names.full)
 
     def _why_empty(self, state: Tape) -> str:
