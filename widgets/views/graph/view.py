@@ -226,6 +226,9 @@ class GraphView(View[Tape]):
             on = {"pin": usable and group is None, "clear": self._fades, "open": large}.get(kind, usable)
             if button.disabled == on:
                 button.disabled = not on
+            shown = None if large or kind not in ("pin", "open") else "none"  # nothing is closed that could be open
+            if button.layout.display != shown:
+                button.layout.display = shown
         pinned = chosen.isdigit() and int(chosen) in self.large.pinned
         words = {"pin": "Unpin" if pinned else "Pin", "open": "Close all" if self.large.everything else "Open all"}
         for kind, word in words.items():
