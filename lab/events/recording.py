@@ -7,6 +7,7 @@ consistent prefix: a batch is published by one statement after all of its column
 from __future__ import annotations
 
 import html
+import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,7 +50,11 @@ class Recording(Sequence[Event]):
 
     Attributes:
         detached_because: the error that ended it, or None.
-        meta: text about it by name: title, lab, python, numpy, created, note. Yours to change.
+        from_file: it was loaded or copied: numbers of its nodes are of another session.
+        takes: names of the kinds that it takes, None for all; also known of a loaded one.
+        meta: text about it by name: title, lab, python, numpy, created, note. Yours to change; "made" may say that the
+            numbers are "simulated", or "throttled", and pictures say so too.
+        path: the file from which it was loaded, "" otherwise.
 
     Example:
         >>> from lab.events import Bus, RunStateChanged
@@ -75,6 +80,8 @@ class Recording(Sequence[Event]):
         self.detail, self.sources, self.limit = Detail.named(detail), sources, limit
         self.run = ORIGIN.get().run if run is None else run
         self.detached_because: BaseException | None = None
+        self.path = ""
+        self.from_file = False
         roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
             "title": "",
@@ -85,7 +92,9 @@ class Recording(Sequence[Event]):
             "note": "",
         }
         self._wanted = wanted_kinds(kinds)
+        self.takes = None if self._wanted is None else frozenset(kind.__name__ for kind in self._wanted)
         self._store = Store(value_bytes)
+        self._empty: dict[type[Event], Table] = {}
 
     # --- as a listener -------------------------------------------------------------------------------------------
 
@@ -148,7 +157,9 @@ class Recording(Sequence[Event]):
         for table in self._store.tables:
             if table.kind.__name__ == kind.__name__ and fields_of(table.kind) == fields_of(kind):
                 return table
-        return self._store.new_table(kind)
+        if kind not in self._empty:  # views ask for kinds that never come, many times a second
+            self._empty[kind] = self._store.new_table(kind)
+        return self._empty[kind]
 
     def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Columns:
         """The events of a kind at positions start <= p < stop, by field.
@@ -201,8 +212,9 @@ class Recording(Sequence[Event]):
         saving.save(path, self._store, self._head())
 
     def _head(self) -> Head:
+        takes = None if self.takes is None else sorted(self.takes)
         return Head(
-            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta
+            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta, takes
         )
 
     @classmethod
@@ -224,13 +236,16 @@ class Recording(Sequence[Event]):
             ...     Recording.load(f"{folder}/empty.lab")
             <Recording: 0 events>
         """
-        return cls._of(*loading.load(path, salvage=salvage, max_bytes=max_bytes))
+        made = cls._of(*loading.load(path, salvage=salvage, max_bytes=max_bytes))
+        made.path = os.fsdecode(path)
+        return made
 
     @classmethod
     def _of(cls, store: Store, head: Head) -> Recording:
         made = cls(detail=head.detail, sources=head.sources, run=head.run)
         store.budget.n_bytes = made._store.budget.n_bytes
-        made.meta, made._store = dict(head.meta), store
+        made.meta, made._store, made.from_file = dict(head.meta), store, True
+        made.takes = None if head.takes is None else frozenset(head.takes)
         return made
 
     @classmethod

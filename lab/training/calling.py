@@ -10,6 +10,7 @@ from lab.autograd import Tensor
 from lab.errors import ArgumentError
 from lab.events import RunStarted, bus
 from lab.events.gate import Abandoned
+from lab.training.inside import Inside
 from lab.training.job import Here
 from lab.training.result import Result
 from lab.training.run import Run
@@ -17,8 +18,6 @@ from lab.training.run import Run
 
 class Calling(Here):
     """One call as a job of one step, which a stop abandons at its next operation."""
-
-    abandons = True
 
     def __init__(self, function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, Any]) -> None:
         self._function, self._args, self._kwargs = function, args, kwargs
@@ -33,6 +32,9 @@ class Calling(Here):
     @property
     def finished(self) -> bool:
         return self.step == 1
+
+    def look_inside(self, run: str, held: Callable[[str], object]) -> Inside:
+        return Inside(run, held, abandons=True)
 
     def check(self, name: str, value: float) -> None:
         raise ArgumentError("a function has no hyperparameters", given=f"{name}={value}", hint="give it arguments")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lab.events import EVENTS, Detail, Recording, bus
-from lab.events.gate import Condition, Gate, Passing
+from lab.events.gate import UNITS, Condition, Gate, Passing
 
 PER_OPERATION = tuple(kind for kind in EVENTS.values() if kind.per_operation)
 LIMIT = 200_000
@@ -23,13 +23,17 @@ class Inside:
         run: name of the run.
         held: called in the run's thread with the words for where and why, before it waits.
 
+        abandons: whether a stop leaves the step in its middle.
+
     Attributes:
         graph: operations, values and gradients of the step that was looked into last; None before.
         gate: holds the run's thread.
     """
 
-    def __init__(self, run: str, held: Callable[[str], object]) -> None:
-        self.run = run
+    units: tuple[str, ...] = UNITS
+
+    def __init__(self, run: str, held: Callable[[str], object], *, abandons: bool = False) -> None:
+        self.run, self._abandons = run, abandons
         self.graph: Recording | None = None
         self.gate = Gate(run, lambda passing, why: held(words_for(passing, why)))
         self._is_stepped = False
@@ -43,6 +47,11 @@ class Inside:
     def is_held(self) -> bool:
         """Whether the run waits in the middle of a step."""
         return self.gate.held is not None
+
+    @property
+    def breakpoints(self) -> tuple[str, ...]:
+        """The names of its breakpoints."""
+        return tuple(self.gate.conditions)
 
     def step(self, n: int, unit: str) -> None:
         """Let `n` operations ("op") or backward nodes ("node") pass, and hold there."""
@@ -64,10 +73,10 @@ class Inside:
         """Hold there no more."""
         self.gate.conditions = {n: c for n, c in self.gate.conditions.items() if n != name}
 
-    def leave(self, *, abandon: bool) -> None:
+    def leave(self) -> None:
         """Nobody looks into it any more: the step goes on to its end without a gate, or is abandoned."""
         self._is_stepped = False
-        if abandon:
+        if self._abandons:
             self.gate.abandon()
         else:
             self.gate.open(for_good=True)

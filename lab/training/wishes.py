@@ -10,10 +10,13 @@ import threading
 
 from lab.checks import number, whole
 from lab.errors import ArgumentError, RunError
-from lab.events.gate import UNITS, Condition
+from lab.events.gate import Condition
 from lab.events.recording import Recording
 from lab.training.worker import ENDED, Worker
 
+UNIT_WORDS = {"step": "step of training", "op": "operation", "node": "node of the backward walk",
+              "hop": "step of a collective"}  # fmt: skip
+"""What `Run.step(of=...)` knows; a run has some of them."""
 PATIENCE_S = 2.0
 """How long a rewind or an interrupted wait gives the current step to end."""
 
@@ -43,11 +46,12 @@ class Wishes(Worker):
         Args:
             of: "step" is a step of training; what was begun is brought to its end first, and counts. "op" is one
                 operation of the forward, "node" one node of the backward walk: the run is held in the middle of its
-                step, `reason` says where, and `graph` has what it did. It is held at the end of the step at the latest.
+                step, `reason` says where, and `graph` has what it did. "hop" is one step of a collective, where ranks
+                train (`on=DataParallel(...)`). The run is held at the end of the step at the latest.
 
         Raises:
             ArgumentError: n is not a whole number, or below 1; something else to step through.
-            RunError: the run has ended or is stopping, or its operations run on workers.
+            RunError: the run has ended or is stopping, or has nothing of this kind in its steps.
 
         Example:
             >>> from lab.data import digits
@@ -68,18 +72,24 @@ class Wishes(Worker):
             self._let_pass(self._inside.go_on)
 
     def _step_inside(self, n: int, unit: str) -> None:
-        if unit not in UNITS:
-            raise ArgumentError("a run cannot be stepped by this", given=repr(unit),
-                                hint='"step", "op" (an operation) or "node" (of the backward walk)')  # fmt: skip
-        self._require_inside("be stepped by operations")
+        if unit not in UNIT_WORDS:
+            raise ArgumentError(
+                "a run cannot be stepped by this",
+                given=repr(unit),
+                hint=" or ".join(f'"{known}" ({words})' for known, words in UNIT_WORDS.items()),
+            )
+        if unit not in self.units:
+            raise RunError(
+                f"{self.name} cannot be stepped by {UNIT_WORDS[unit]}",
+                given=self._where(),
+                hint=f"it knows {', '.join(map(repr, self.units))}",
+            )
         with self._changed:
             self._want("paused", "step", int(not (self._inside.is_held or self._n_granted)))
             self._let_pass(lambda: self._inside.step(n, unit))
 
-    def _require_inside(self, verb: str) -> None:
-        if not self._job.inside:
-            raise RunError(f"{self.name} cannot {verb}", given="its operations run on workers",
-                           hint="bounds on loss and gradient hold there too; or train without on=")  # fmt: skip
+    def _where(self) -> str:
+        return "its operations run in this process" if "op" in self.units else "its operations run on workers"
 
     def break_on(
         self,
@@ -126,7 +136,9 @@ class Wishes(Worker):
         for name, value in bounds.items():
             if value is not None:
                 return self._bound(name, number(f"{name}_above", value, hint=f"run.break_on({name}_above=10)"))
-        self._require_inside("be looked into")
+        if "op" not in self.units:
+            raise RunError(f"{self.name} cannot be held at an operation", given=self._where(),
+                           hint="bounds on loss and gradient hold there too; or train without on=")  # fmt: skip
         return self._inside.add(Condition(str(at), ("node" if backward else "op") if at != "" else "", nonfinite))
 
     def _bound(self, name: str, value: float) -> str:
@@ -139,12 +151,12 @@ class Wishes(Worker):
     @property
     def units(self) -> tuple[str, ...]:
         """What `step(of=...)` knows for this run."""
-        return ("step", *UNITS) if self._job.inside else ("step",)
+        return "step", *self._inside.units
 
     @property
     def breakpoints(self) -> tuple[str, ...]:
         """The names of its breakpoints."""
-        return (*(f"{name} above {value:g}" for name, value in self._bounds.items()), *self._inside.gate.conditions)
+        return (*(f"{name} above {value:g}" for name, value in self._bounds.items()), *self._inside.breakpoints)
 
     def clear_breakpoint(self, name: str) -> None:
         """Take a breakpoint away.
@@ -181,7 +193,7 @@ class Wishes(Worker):
         """End after the current step; `await run` then gives what there is. Does nothing to a run that has ended."""
         with self._changed:
             self._wanted = "stopping"
-            self._let_pass(lambda: self._inside.leave(abandon=self._job.abandons))
+            self._let_pass(self._inside.leave)
             self._changed.notify_all()
 
     def set(self, name: str, value: float) -> None:

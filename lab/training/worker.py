@@ -21,7 +21,6 @@ from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.gate import clock
 from lab.events.recording import Recording
 from lab.training.blas import one_blas_thread
-from lab.training.inside import Inside
 from lab.training.job import BreakpointError, Job
 from lab.training.registry import unique_name
 from lab.training.result import Result
@@ -53,7 +52,7 @@ class Worker:
         self._failure: tuple[BaseException, TracebackType | None] | None = None
         self._result: Result | None = None
         self._watchers: list[Callable[[], None]] = []
-        self._inside = Inside(self.name, self._held_inside)
+        self._inside = job.look_inside(self.name, self._held_inside)
         self._bounds: dict[str, float] = {}
         bus.attach(self.recording)
         # The copied context takes settings along, and keeps what the thread prints in the cell that started it.
@@ -117,6 +116,8 @@ class Worker:
                 self._job.hold()
             if self._job.finished:  # what ran ahead was at the end before it was held
                 return False
+            if state == "running" and not self._free and not self._job.ready():
+                continue  # a granted step waits for workers; meanwhile it may be taken back
             self._enter(state)
             if state != "paused":
                 return state == "running"

@@ -65,3 +65,32 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
     says(lab, "■ stopped")
     assert lab.cell_errors() == []
     assert lab.errors == []
+
+
+ON_RANKS = """
+import lab
+from lab.parallel import Cluster, DataParallel
+from widgets import RunControls
+cluster = Cluster(2)
+run = lab.fit(lab.nn.mlp(64, 16, 10, rng=0), lab.data.digits()[0], epochs=3, paused=True, on=DataParallel(cluster))
+RunControls(run)
+"""
+
+
+def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_come(lab_page: Open, shots: Path):
+    lab = lab_page(ON_RANKS, fresh=True)
+    lab.theme("JupyterLab Light")
+    says(lab, "‖ paused")
+    choose(lab, "Step by", "collective step")
+    button(lab, "Step").click()
+    says(lab, "held before step 2 of 2 of the ring all-reduce")
+    lab.until("print(sorted(run.recording.columns(lab.events.ChunkMoved)['step'].tolist()))", "[0, 0]")
+    lab.page.locator(".lab-scene .lab-node[data-key]").first.wait_for()
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-ranks.png")
+    button(lab, "Step").click()
+    lab.until("print(run.progress[0])", "1")
+    button(lab, "Resume").click()
+    says(lab, "finished")
+    lab.kernel("cluster.close()")
+    assert lab.cell_errors() == []
+    assert lab.errors == []

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import lab
-from lab.errors import RunError
 from lab.parallel import DataParallel, Pipeline
 from lab.training import stop_all
 from tests.parallel.trainings import SOON, network, parameters, some_digits
@@ -51,9 +50,3 @@ def test_a_bound_holds_all_ranks_before_the_update_and_changes_nothing_that_is_l
     run.resume()
     assert run.wait(SOON).n_steps == 4
     np.testing.assert_allclose(parameters(on_ranks), parameters(model), rtol=1e-12, atol=1e-12)
-
-
-def test_single_operations_of_ranks_cannot_be_held_and_the_refusal_says_what_can(cluster):
-    run, _ = begun(DataParallel(cluster, world_size=2))
-    with pytest.raises(RunError, match="its operations run on workers"):
-        run.step(of="op")

@@ -8,7 +8,7 @@ from lab.data import digits
 from lab.errors import ArgumentError, RunError
 from lab.events import BackwardStarted, GradientStored, OpRecorded, RuleApplied, StepFinished, bus
 from lab.nn import mlp
-from lab.training import Countdown, Run, fit
+from lab.training import fit
 
 SOON = 30.0
 
@@ -259,13 +259,6 @@ def test_what_cannot_be_stepped_or_cleared_is_refused_with_what_can(runs):
         run.break_on(loss_above=1)
 
 
-def test_a_job_whose_operations_run_elsewhere_says_so(runs):
-    class Elsewhere(Countdown):
-        inside = False
-
-    run = Run(Elsewhere(5), paused=True)
-    runs.append(run)
-    with pytest.raises(RunError, match="cannot be stepped by operations"):
-        run.step(of="op")
-    with pytest.raises(RunError, match="cannot be looked into"):
-        run.break_on(at="add")
+def test_what_no_step_of_this_run_has_is_refused(runs):
+    with pytest.raises(RunError, match="cannot be stepped by step of a collective"):
+        start(runs).step(of="hop")

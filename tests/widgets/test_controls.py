@@ -240,12 +240,12 @@ def test_the_graph_of_a_step_appears_when_one_looks_into_it_and_is_replaced_by_t
     run = digits_run
     made = RunControls(run)
     assert made.widget is not None
-    assert made._step_graph.widget.children == ()
+    assert made._step_picture.widget.children == ()
     for _ in range(2):
         run.step(3, of="op")
         assert run.wait_until("paused", timeout=30)
         made.refresh()
-        assert made._step_graph.view.recording is run.graph
+        assert made._step_picture.view.recording is run.graph
         assert "held after" in made.text
         run.step()
         assert run.wait_until("paused", timeout=30)

@@ -17,7 +17,7 @@ from typing import Any
 
 from lab.errors import LabError, ViewError
 from widgets.controls.breakpoints import Breakpoints
-from widgets.controls.step_graph import StepGraph
+from widgets.controls.step_picture import StepPicture
 from widgets.explosion import exploded
 from widgets.live.buttons import free_of_blocked_cell
 from widgets.live.showing import close
@@ -26,7 +26,9 @@ from widgets.view import wording_of
 
 log = logging.getLogger("widgets.controls")
 
-UNIT_WORDS: Mapping[str, str] = {"step": "training step", "op": "operation", "node": "backward node"}
+UNIT_WORDS: Mapping[str, str] = {
+    "step": "training step", "op": "operation", "node": "backward node", "hop": "collective step",
+}  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
     "running": "▶ running", "paused": "‖ paused", "stopping": "■ stopping", "finished": "✓ finished",
@@ -59,7 +61,7 @@ class RunControls:
         self._lock = threading.RLock()
         self._message = ""
         self._breakpoints: Any = None
-        self._step_graph: Any = None
+        self._step_picture: Any = None
 
     @property
     def widget(self) -> Any:
@@ -97,7 +99,7 @@ class RunControls:
                           tooltip="What one click on Step lets pass", layout=ipw.Layout(width="250px"))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
-        self._breakpoints, self._step_graph = Breakpoints(self.run, self._ask), StepGraph(self.run)
+        self._breakpoints, self._step_picture = Breakpoints(self.run, self._ask), StepPicture(self.run)
         has = self.run.hyperparameters
         self._sliders |= {name: self._slider(name, has[name]) for name in self.hyperparameters if name in has}
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
@@ -107,7 +109,7 @@ class RunControls:
             ipw.Box(list(self._sliders.values()), layout=row),
             self._breakpoints.widget,
             self._parts["text"],
-            self._step_graph.widget,
+            self._step_picture.widget,
         ])  # fmt: skip
 
     def _slider(self, name: str, value: float) -> Any:
@@ -221,7 +223,7 @@ class RunControls:
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
-            self._step_graph.refresh()
+            self._step_picture.refresh(parts["by"].value)
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
@@ -247,8 +249,8 @@ class RunControls:
         pacer.forget(self._tick)
         with self._lock:
             self._parts, self._sliders = {}, {}
-            if self._step_graph is not None:
-                self._step_graph.dispose()
+            if self._step_picture is not None:
+                self._step_picture.dispose()
             widget, self._widget = self._widget, None
         if widget is not None:
             close(widget)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
+from lab.parallel.cluster.interrupts import uninterrupted
 from lab.parallel.cluster.launching import Launch, require_running
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ class Cluster:
 
     def _start(self, n_workers: int) -> Client:
         import dask
-        from distributed import Client, LocalCluster
-
-        from lab.parallel.cluster.dask_side.client import ClientSide
+        import distributed  # noqa: F401 -- loaded before an interrupt would have to wait for it
 
         require_guard(sys._getframe(2))
         require_a_place_to_start()
@@ -60,6 +59,18 @@ class Cluster:
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+        try:
+            with uninterrupted():
+                return self._started(n_workers, limit)
+        except BaseException:
+            self.close()
+            raise
+
+    def _started(self, n_workers: int, limit: int | None) -> Client:
+        from distributed import Client, LocalCluster
+
+        from lab.parallel.cluster.dask_side.client import ClientSide
+
         try:
             local = LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",

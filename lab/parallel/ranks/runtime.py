@@ -16,9 +16,10 @@ from lab.errors import ArgumentError, DTypeError
 from lab.events.bus import bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
 from lab.events.event import Array
-from lab.parallel.paper.plans import Plan, name_of, plan_of
+from lab.parallel.paper.plans import Plan, name_of, plan_of, plan_steps
 from lab.parallel.ranks.execute import Hop, Waves, execute, waves_of
 from lab.parallel.ranks.hearing import Told
+from lab.parallel.ranks.hops import Hops
 from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
@@ -50,6 +51,7 @@ class Comm:
         collective: how many collectives this rank has entered.
         mailbox: what whoever launched the program says to this rank (`Launch.say`).
         home: where this rank puts what it tells whoever launched it, while its program runs (`Launch.hear`).
+        hops: holds this rank before each step of its collectives; None does not, and costs nothing.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Comm:
         self.mailbox: Mailbox = mailbox or Mailbox()
         self.home: Told = home or Mailbox()
         self.collective = 0
+        self.hops: Hops | None = None
         self._gate, self._in, self._out = links.gate, links.gate.enter, links.gate.leave
         self._call: Call | None = None
 
@@ -116,6 +119,9 @@ class Comm:
         text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root or operation in ROOTED else "")
         waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
         flat = _flat(array, adds=operation != "broadcast" or waves.adds)
+        if self.hops is not None:
+            n_steps = plan_steps(plan, self.world_size, root)
+            self.hops.collective(self.collective, operation, name, n_steps)
         self._collective(operation, name, text, flat, waves)
         _put_back(flat, array)
 
@@ -214,7 +220,8 @@ class Comm:
             self.collective += 1
             if heard := bool(bus.listeners):
                 bus.emit(CollectiveStarted(*about, _copy(flat)))
-            execute(self.links, call, flat, waves, moved if heard else None)
+            before = self.hops.before if self.hops is not None and operation != "barrier" else None
+            execute(self.links, call, flat, waves, moved if heard else None, before)
             self.links.past.append(call)
         except BaseException as error:
             self._gate.fail(error)

@@ -108,8 +108,8 @@ class DataParallel:
             hint = f"one of {', '.join(map(repr, TOLD))}"
             raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}", hint=hint)
         job = ClusterJob(
-            training, train, (self.algorithm,), kinds=TOLD[self.told], cluster=self.cluster, world_size=self.world_size,
-            timeout=self.timeout, wait=self.wait, transport=self.transport,
+            training, train, (self.algorithm,), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
+            world_size=self.world_size, timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
         refuse_what_cannot_be_split(unpacked(job.payload), self.world_size)
         return job

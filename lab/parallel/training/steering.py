@@ -18,12 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import RunError
+from lab.parallel.ranks.hops import Hops
 from lab.parallel.ranks.runtime import Comm
 from lab.training.job import BOUNDS
 
 Numbers = npt.NDArray[np.float64]
 
-KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load", "bound")
+KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load", "bound", "hops")
 N_WORDS = 4
 BEAT = 0.5
 """Seconds between two words of ranks that are held."""
@@ -38,7 +39,8 @@ class Order(NamedTuple):
         serial: grows from order to order; words home name the last that was carried out.
         kind: "go" for `value` steps (inf: until told otherwise), "hold", "set" hyperparameter `name` to `value`,
             "bound" loss or gradient (`name`) by `value`, "rewind", "stop", "part" of `value` bytes of a pickled state,
-            "load" what the parts make together.
+            "load" what the parts make together, "hops" hold each rank before each step of its collectives, `value` is
+            the number of the hold, 0 for none.
         part: the bytes of a "part"; rank 0 hands them on.
     """
 
@@ -133,7 +135,7 @@ class Steering:
             numbers: (n,), the same n on all ranks; result: the same.
         """
         if self.comm.rank == 0:
-            self._orders.extend(self.comm.mailbox.take())  # type: ignore[arg-type]
+            self._orders.extend(self.comm.mailbox.take(Order))
         words = np.zeros(N_WORDS + len(numbers))
         words[N_WORDS:] = numbers
         if self._orders:
@@ -169,7 +171,7 @@ class Steering:
         self._tell(Held(self._serial, job.step, job.standing(), trouble))
         while self._n_granted <= 0 and not self._stopping:
             if self.comm.rank == 0 and not self._orders:
-                self.comm.mailbox.wait(self._beat)
+                self.comm.mailbox.wait(self._beat, Order)
             self.agree(np.zeros(0))
             if kind := self._carry_out(job):
                 moved = kind == "rewind"
@@ -183,6 +185,8 @@ class Steering:
             job.set(order.name, order.value)
         elif order.kind == "bound":
             job.bound(order.name, order.value)
+        elif order.kind == "hops":
+            self.comm.hops = self._hops(int(order.value)) if order.value else None
         elif order.kind == "rewind":
             job.rewind()
             self._n_granted = 0.0
@@ -194,7 +198,7 @@ class Steering:
         elif order.kind == "stop":
             self._stopping = True
         self._serial = order.serial or self._serial
-        return order.kind if order.kind in {"hold", "set", "rewind", "bound"} else ""
+        return order.kind if order.kind in {"hold", "set", "rewind", "bound", "hops"} else ""
 
     def _handed_on(self, n_bytes: int) -> bytes:
         """What rank 0 got, on all ranks."""
@@ -213,6 +217,10 @@ class Steering:
         if self.comm.rank == 0:
             self._told = monotonic()
             self.comm.home.put(word)
+
+    def _hops(self, hold: int) -> Hops:
+        comm = self.comm
+        return Hops(hold, comm.mailbox, comm.links.alarm, comm.home if comm.rank == 0 else None)
 
     def _names(self, kind: str) -> Sequence[str]:
         return BOUNDS if kind == "bound" else self.names

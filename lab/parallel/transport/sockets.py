@@ -90,6 +90,7 @@ class Links:
         gate: who calls goes through it; only `leave` does so itself.
         past: the last collectives, to compare with a piece of them that comes when this rank has no more use for it.
         leaves: whether the program has ended.
+        alarm: rings when the group has ended.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Links:
         on_late: Late | None = None,
     ) -> None:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
-        self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
+        self._sockets, self.alarm, self._on_late = sockets, alarm, on_late
         self.gate = Turnstile(rank)
         self.past: deque[Call] = deque(maxlen=PAST)
         self.leaves = False
@@ -131,7 +132,7 @@ class Links:
             MeshError: a peer is in another call, has ended, or the group has.
             LostRankError: a peer died, or nothing moved for `timeout` seconds.
         """
-        self._alarm.check()
+        self.alarm.check()
         flush = set()
         for peer, octets in sends:
             if not self._post(peer, COLLECTIVE, call, octets):
@@ -150,7 +151,7 @@ class Links:
 
     def send(self, call: Call, peer: int, data: Array) -> None:
         """Send `data` (1-D); it may be changed as soon as this returns."""
-        self._alarm.check()
+        self.alarm.check()
         if self._post(peer, POINT, call, octets_of(data)):
             return
         box = self._outbox[peer]
@@ -161,7 +162,7 @@ class Links:
 
     def receive(self, call: Call, peer: int, target: Array) -> None:
         """Take the message of `peer` with the tag `call.number` into `target`, whatever came before it."""
-        self._alarm.check()
+        self.alarm.check()
         if (kept := self._inbox[peer].unstash(call.number)) is not None:
             header, body = kept
             require_agreement(self.rank, POINT, call, peer, header, target.nbytes)
@@ -179,13 +180,13 @@ class Links:
         if not self.gate.enter(False):
             raise self.refusal(call, "a call of another thread")
         self.leaves = True
-        self._alarm.check()
+        self.alarm.check()
         flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
         self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
 
     def refusal(self, call: Call, inside: str) -> LabError:
         """Why `gate` does not let `call` in: the group has ended, a call failed, or this rank is still in one."""
-        return self._alarm.error() if self._alarm.kind else self.gate.refusal(inside or ENDING, str(call))
+        return self.alarm.error() if self.alarm.kind else self.gate.refusal(inside or ENDING, str(call))
 
     def waits_for(self) -> list[int]:
         """The peers without which the call that is inside does not go on; asked from any thread."""
@@ -238,7 +239,7 @@ class Links:
                 try:
                     return take(sock, header, octets, target)
                 except (BlockingIOError, InterruptedError):
-                    self._alarm.check()
+                    self.alarm.check()
         except (OSError, EOFError):
             self._hung_up(peer, call)
         return False
@@ -268,7 +269,7 @@ class Links:
                         del receives[peer]
             if not receives and not flush:
                 return
-            self._alarm.check()
+            self.alarm.check()
             if moved:  # what moved may move again, and asking costs less than a poll
                 idle, last, spins = 0.0, -1.0, self._spins
                 continue
@@ -303,8 +304,8 @@ class Links:
                     self._poll.unregister(fd)
                 self._watched[fd] = events
         found = [fd for fd, _ in self._poll.poll(seconds * 1000)]
-        if self._alarm.fd in found:
-            self._alarm.check()
+        if self.alarm.fd in found:
+            self.alarm.check()
         return [self._peer_of[fd] for fd in found if fd in self._peer_of]
 
     def _push(self, peer: int, call: Call) -> bool:
@@ -374,8 +375,8 @@ class Links:
     def _late(self, call: Call, peers: list[int]) -> NoReturn:
         if self._on_late is not None:
             self._on_late(call, peers)
-            if self._alarm.wait(WORD):
-                self._alarm.check()
+            if self.alarm.wait(WORD):
+                self.alarm.check()
         raise LostRankError(
             f"rank {self.rank} waited more than {self.timeout:g} s for ranks {peers}",
             rank=min(peers, default=-1),
@@ -385,8 +386,8 @@ class Links:
 
     def _hung_up(self, peer: int, call: Call) -> NoReturn:
         """A connection broke. The scheduler knows who was first; only without its word we name the one we see."""
-        if self._alarm.wait(PATIENCE):
-            self._alarm.check()
+        if self.alarm.wait(PATIENCE):
+            self.alarm.check()
         raise LostRankError(
             f"rank {peer} hung up", rank=peer, given=f"rank {self.rank} was in {call}", hint="its worker may have died"
         )

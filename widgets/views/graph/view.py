@@ -23,6 +23,7 @@ from lab.events import (
     ValueSeen,
     ValueWritten,
 )
+from widgets.asking.panel import Panel, Question
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.pictures.scene import Scene
@@ -46,6 +47,8 @@ MORE = {
 }
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
+
+WENT_ON = "The run went on: pause it, and choose the box again, to ask why its gradient is what it is now."
 
 
 class GraphView(View[Tape]):
@@ -77,6 +80,8 @@ class GraphView(View[Tape]):
         self._planner = Planner(direction)
         self._newest: tuple[int, Tape] | None = None
         self._panel: Any = None
+        self.question = Question(self.recording)
+        self._why: Panel | None = None
         self._buttons: dict[str, Any] = {}
 
     def start(self) -> Tape:
@@ -135,7 +140,9 @@ class GraphView(View[Tape]):
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
         legend = legend_of(nodes, edges)
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
-        lit, pinned = self._lit(state), frozenset(str(n) for n in self.large.pinned if n in state.entries)
+        drawn = {n.id for n in nodes} | {e.id for e in edges}
+        lit = self._lit(state) or self._lit_of_question(drawn)
+        pinned = frozenset(str(n) for n in self.large.pinned if n in state.entries)
         if self.large.found:
             words = self.large.told_hits()
         return Scene(
@@ -158,6 +165,15 @@ class GraphView(View[Tape]):
         there = [e for e in state.entries.values() if e.node in nodes]
         ways = {f"{e.node}.{i}" for e in there for i, p in enumerate(e.parents) if p in nodes}
         return frozenset(str(e.node) for e in there) | ways
+
+    def _lit_of_question(self, drawn: set[str]) -> frozenset[str]:
+        """The path that was chosen in the inspector, as far as it is drawn."""
+        path = self.question.path
+        if path is None:
+            return frozenset()
+        places = [str(place.node) for place in path.places]
+        steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
+        return frozenset({*places, *steps} & drawn)
 
     def _end(self, state: Tape) -> Tape:
         """The newest state of the recording: it decides where boxes stand, also while an earlier one is shown."""
@@ -194,7 +210,7 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
-        self._panel = ipw.HTML(layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
+        self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
         for kind, (label, tip) in {**KINDS, **MORE}.items():
             made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height="32px"))
@@ -207,10 +223,13 @@ class GraphView(View[Tape]):
             (self.host.on_find, self.find),
         ):  # fmt: skip
             listen(hear)
+        self._why = Panel(self.question, lambda: self.show(self.position))
         self.shown()
         wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
         buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(**wrap))
-        return ipw.Box([self.host, self._panel, buttons], layout=ipw.Layout(**wrap))
+        room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
+        beside = ipw.VBox([self._panel, self._why.widget], layout=room)
+        return ipw.Box([self.host, beside, buttons], layout=ipw.Layout(**wrap))
 
     def shown(self) -> None:
         if self._panel is None:
@@ -234,6 +253,12 @@ class GraphView(View[Tape]):
         for kind, word in words.items():
             if self._buttons[kind].description != word:
                 self._buttons[kind].description = word
+        if self._why is not None:
+            if not (self.recording.live and self._following):
+                self._ask(state)
+            elif self.question.answer is not None and self.question.at != self.position:
+                self.question.set_aside(WENT_ON)  # a search takes as long as many a step
+            self._why.show()
 
     @property
     def _fades(self) -> bool:
@@ -254,7 +279,13 @@ class GraphView(View[Tape]):
     def select(self, node: str) -> None:
         """Show what is known of a node of the scene, "" for none."""
         self.selected = node
+        self._ask(self.state_at(self.position))
         self.show(self.position)
+
+    def _ask(self, state: Tape) -> None:
+        """Why the gradient of the selected node is what it is; of a node without one nothing is asked."""
+        entry = state.entries.get(int(self.selected)) if self.selected.isdigit() else None
+        self.question.ask(entry.node if entry is not None and entry.has_gradient else None, self.position)
 
     def fold_box(self, box: str) -> None:
         """Open the closed group that a box is, or close the open one."""
