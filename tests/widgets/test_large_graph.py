@@ -471,7 +471,7 @@ def test_the_page_can_open_pin_and_find():
     host._received(None, {"find": "softmax"}, [])
     assert "match “softmax”" in end(view).caption
     host._received(None, {"select": "#" + box(end(view), "head").id}, [])
-    assert "2 operations: matmul, add" in widget.children[1].value
+    assert "2 operations: matmul, add" in view._panel.value
     buttons = {b.description: b for b in widget.children[2].children}
     assert all(b.tooltip for b in buttons.values())
     buttons["Path back"].click()
