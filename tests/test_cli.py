@@ -35,7 +35,7 @@ def run(*words, preexec_fn=None, **environment):
                           capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("doctor",), ("warm",)])
+@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("gallery",), ("doctor",), ("warm",)])
 def test_help_is_given(verb):
     done = run(*verb, "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -47,6 +47,27 @@ def test_a_wrong_command_is_2_with_the_usage(words):
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage: autodiff-lab" in done.stderr
+
+
+@pytest.mark.parametrize(("out", "why"), [
+    ("nowhere/gallery.html", "No such file or directory"), ("folder.html", "Is a directory"),
+    ("pipe.html", "it is a device, a pipe or a socket, and no file"),
+])  # fmt: skip
+def test_a_gallery_that_cannot_be_written_is_refused_before_anything_runs(tmp_path, capsys, out, why):
+    (tmp_path / "folder.html").mkdir()
+    os.mkfifo(tmp_path / "pipe.html")
+    assert cli.main(["gallery", "--out", str(tmp_path / out)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[0] == "the gallery cannot be written"
+    assert why in said.err.splitlines()[1]
+
+
+def test_a_gallery_is_a_page(capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(["gallery", "--out", "gallery.svg"])
+    assert left.value.code == 2
+    assert "a page has a name that ends in .html" in capsys.readouterr().err
 
 
 def test_version_is_the_packages():

@@ -1,4 +1,4 @@
-"""The words that `train` and `replay` take. Nothing of the lab is imported before one of them runs.
+"""The words that `train`, `replay` and `gallery` take. Nothing of the lab is imported before one of them runs.
 
 So the doctor can say what is missing where hardly anything works.
 """
@@ -15,9 +15,10 @@ DATA = ("digits",)
 
 
 def add_to(verbs: Any) -> None:
-    """Add both verbs to the command line."""
+    """Add these verbs to the command line."""
     _train(verbs)
     _replay(verbs)
+    _gallery(verbs)
 
 
 def _train(verbs: Any) -> None:
@@ -68,6 +69,21 @@ def _replay(verbs: Any) -> None:
         from lab.cli.replay import replay
 
         return replay(arguments)
+
+    verb.set_defaults(run=run)
+
+
+def _gallery(verbs: Any) -> None:
+    verb = verbs.add_parser("gallery", help="make a page of every view, from small runs of everything",
+                            description="Build a graph, train on digits, start four workers that sum, train and form a "
+                            "pipeline, and write one page that plays every view. It takes about a minute.")  # fmt: skip
+    verb.add_argument("--out", type=page_path, default=Path("gallery.html"), metavar="FILE.html",
+                      help="where the page goes (default: %(default)s)")  # fmt: skip
+
+    def run(arguments: argparse.Namespace) -> int:
+        from lab.cli.gallery import gallery
+
+        return gallery(arguments)
 
     verb.set_defaults(run=run)
 

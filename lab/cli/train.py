@@ -128,7 +128,7 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
         yield None
         return
     with ExitStack() as stack:
-        stack.enter_context(_hushed())
+        stack.enter_context(hushed())
         if arguments.scheduler:
             cluster = stack.enter_context(Cluster(client=arguments.scheduler))
         else:
@@ -143,7 +143,7 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def hushed() -> Iterator[None]:
     """Dask's log of workers that come and go stays away: what matters is told as an error of the run."""
     with ExitStack() as stack:
         if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it

@@ -7,6 +7,7 @@ consistent prefix: a batch is published by one statement after all of its column
 from __future__ import annotations
 
 import html
+import os
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +51,9 @@ class Recording(Sequence[Event]):
     Attributes:
         detached_because: the error that ended it, or None.
         from_file: it was loaded or copied: numbers of its nodes are of another session.
-        meta: text about it by name: title, lab, python, numpy, created, note. Yours to change.
+        meta: text about it by name: title, lab, python, numpy, created, note. Yours to change; "made" may say that the
+            numbers are "simulated", or "throttled", and pictures say so too.
+        path: the file from which it was loaded, "" otherwise.
 
     Example:
         >>> from lab.events import Bus, RunStateChanged
@@ -77,6 +80,7 @@ class Recording(Sequence[Event]):
         self.run = ORIGIN.get().run if run is None else run
         self.detached_because: BaseException | None = None
         self.from_file = False
+        self.path = ""
         roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
             "title": "",
@@ -88,6 +92,7 @@ class Recording(Sequence[Event]):
         }
         self._wanted = wanted_kinds(kinds)
         self._store = Store(value_bytes)
+        self._empty: dict[type[Event], Table] = {}
 
     # --- as a listener -------------------------------------------------------------------------------------------
 
@@ -147,7 +152,9 @@ class Recording(Sequence[Event]):
         for table in self._store.tables:
             if table.kind.__name__ == kind.__name__ and fields_of(table.kind) == fields_of(kind):
                 return table
-        return self._store.new_table(kind)
+        if kind not in self._empty:  # views ask for kinds that never come, many times a second
+            self._empty[kind] = self._store.new_table(kind)
+        return self._empty[kind]
 
     def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Columns:
         """The events of a kind at positions start <= p < stop, by field.
@@ -223,7 +230,9 @@ class Recording(Sequence[Event]):
             ...     Recording.load(f"{folder}/empty.lab")
             <Recording: 0 events>
         """
-        return cls._of(*loading.load(path, salvage=salvage, max_bytes=max_bytes))
+        made = cls._of(*loading.load(path, salvage=salvage, max_bytes=max_bytes))
+        made.path = os.fsdecode(path)
+        return made
 
     @classmethod
     def _of(cls, store: Store, head: Head) -> Recording:

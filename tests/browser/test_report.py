@@ -89,7 +89,7 @@ def test_a_report_has_no_fault_that_axe_finds(opened: Opened):
 def test_one_switch_turns_all_sections_light_or_dark(opened: Opened):
     page = opened.ready()
     before = page.evaluate("() => document.body.dataset.labTheme")
-    page.get_by_role("button", name="switch between light and dark").click()
+    page.get_by_label("theme").select_option("dark" if before == "light" else "light")
     page.wait_for_function(
         """before => [...document.querySelectorAll(".lab-scene")].length === 3
              && [...document.querySelectorAll(".lab-scene")].every(scene => scene.dataset.labTheme !== before)""",

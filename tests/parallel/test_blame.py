@@ -8,7 +8,7 @@ import pytest
 from lab.errors import LostRankError, MeshError, RunError
 from lab.parallel import run_local
 from lab.parallel.cluster.blame import Place, blame, places_in_words
-from lab.parallel.ranks.runtime import run_ranks
+from lab.parallel.ranks.threads import run_ranks
 from lab.parallel.transport import sockets
 from tests.parallel import programs
 

@@ -297,8 +297,12 @@ def test_a_stop_before_it_is_known_that_all_workers_are_busy_gives_a_result(clus
     for _ in range(5):
         run = lab.fit(network(), some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2, wait=wait))
         run.stop()
-        result = run.wait(SOON)
-        assert (result.state, result.n_steps) == ("stopped", 0)
+        assert run.join(SOON)
+        if wait or run.state == "stopped":
+            assert (run.result.state, run.result.n_steps) == ("stopped", 0)
+        else:  # the refusal came before the stop
+            with pytest.raises(MeshError, match="there are not enough workers"):
+                run.wait(SOON)
     holds.stop()
     holds.wait(SOON)
 

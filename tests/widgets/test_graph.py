@@ -193,7 +193,7 @@ def test_what_is_beyond_the_limit_is_counted_in_caption_and_text():
     view = GraphView(recorded(events))
     scene = view.picture_at(len(view.recording))
     assert len(scene.nodes) == 500
-    assert "the first 499 of 2,000 operations" in scene.caption
+    assert "The first 499 of 2,000 operations" in scene.caption
     assert "1,501 more operations are not drawn" in view.text_at(len(view.recording))
 
 

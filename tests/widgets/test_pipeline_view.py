@@ -243,12 +243,15 @@ def test_while_it_runs_the_latest_complete_step_is_shown_unless_steps_are_slow()
 def test_a_paced_device_is_named_and_a_real_one_says_which_run():
     paced = ran("1f1b", 2, 2, paced=Paced(forward_ms=2, backward_ms=4))
     view = PipelineView(paced)
-    note = "paced: an action lasts at least its nominal time; no measure of this machine"
-    assert note in view.picture_at(len(paced)).caption
-    assert note in view.text_at(len(paced))
+    note = ": an action lasts at least its nominal time; no measure of this machine"
+    assert view.picture_at(len(paced)).made == "paced"
+    assert note in view.picture_at(len(paced)).provenance
+    assert f"paced{note}" in view.text_at(len(paced))
     rec = pipeline("gpipe", 2, 2)
-    assert PipelineView(rec).picture_at(len(rec)).caption.startswith("From the run 'digits': ")
-    assert "paced" not in PipelineView(rec).picture_at(len(rec)).caption
+    picture = PipelineView(rec).picture_at(len(rec))
+    assert picture.provenance.startswith("Run digits, recorded ")
+    assert picture.made == "run"
+    assert "paced" not in picture.caption + picture.provenance
 
 
 def test_an_interrupted_step_says_how_far_it_came():

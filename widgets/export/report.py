@@ -142,6 +142,7 @@ def _part(section: Section, recording: Recording) -> Part | None:
     view = section.view(recording)
     if view is None:
         return None
+    view.names_file = False  # the page is the same whether the recording was just made or loaded from a file
     stops = Transport(view.stop_positions(recording)).stops
     if section.stops is not None:
         stops = section.stops(stops)

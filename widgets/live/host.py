@@ -46,6 +46,8 @@ class Host(anywidget.AnyWidget):
     """JSON of the picture as it was sent; what `get_state` says, not a trait to set."""
     seq = traitlets.Int().tag(sync=True)
     height = traitlets.Int(0).tag(sync=True)
+    listens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    """"fold", "pin", "find": what somebody here listens to; the page offers nothing else."""
     twin = traitlets.Unicode().tag(sync=True)
     """Mark of the still picture in the output before, hidden in the page as long as the live one is there."""
 
@@ -175,17 +177,24 @@ class SceneHost(Host):
         """Call `callback(node_id)` when a node is clicked, or chosen with Enter."""
         self._on_select.append(callback)
 
+    def _listen(self, what: str) -> None:
+        if what not in self.listens:
+            self.listens = [*self.listens, what]
+
     def on_fold(self, callback: SelectCallback) -> None:
         """Call `callback(node_id)` when a node shall be opened or closed; see `Node.fold`."""
         self._on_fold.append(callback)
+        self._listen("fold")
 
     def on_pin(self, callback: SelectCallback) -> None:
         """Call `callback(node_id)` when a node shall be pinned, or not any more."""
         self._on_pin.append(callback)
+        self._listen("pin")
 
     def on_find(self, callback: SelectCallback) -> None:
         """Call `callback(text)` when a reader looks for nodes, "" when not any more; a page then has a search field."""
         self._on_find.append(callback)
+        self._listen("find")
 
 
 class ChartHost(Host):

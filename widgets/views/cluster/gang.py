@@ -63,7 +63,6 @@ class Gang:
     ranks: Mapping[int, Rank] = field(default_factory=lambda: MappingProxyType({}))
     generation: int = -1
     world_size: int = 0
-    run: str = ""
     last: str = ""
 
     def folded(self, events: Iterable[Event]) -> Gang:
@@ -137,7 +136,7 @@ def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Ra
         ranks.update(early)
         for address in [a for a, worker in workers.items() if worker.state == "gone"]:
             del workers[address]
-        changes.update(generation=event.generation, world_size=event.world_size, run=event.run)
+        changes.update(generation=event.generation, world_size=event.world_size)
     address = event.worker or f"a thread of process {event.pid}, rank {event.rank}"
     workers.setdefault(address, Worker(address, pid=event.pid))
     ranks[event.rank] = ranks.get(event.rank, Rank("", 0))._replace(

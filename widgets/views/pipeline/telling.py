@@ -95,11 +95,8 @@ def account(moment: Moment) -> str:
     return "\n".join(lines)
 
 
-def caption(moment: Moment, run: str) -> str:
-    """The point of the picture, and that it shows a run, or one on paced devices."""
-    source = f"From the run {run!r}" if run else "From a run"
-    if moment.paced:
-        source += f" on paced devices ({PACED})"
+def caption(moment: Moment) -> str:
+    """The point of the picture."""
     plan = ""
     if moment.plan is not None and moment.report is not None:
         plan = " Below each: the same order without delays."
@@ -107,8 +104,8 @@ def caption(moment: Moment, run: str) -> str:
         plan = " Below each: an earlier step without delays."
     core = "" if moment.paced else " or for a core"
     return (
-        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
-        f" it waits, for another{core}.{plan} Grey: the activations that it holds, darkest at the peak."
+        f"Activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
+        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak."
     )
 
 

@@ -93,7 +93,7 @@ class PipelineView(View[Trace]):
         nodes = [*stages_of(moment, board), *spans_of(moment, board)]
         there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges}
         legend = tuple((mark, words) for mark, words in LEGEND.items() if mark in there)
-        words = caption(moment, self._run())
+        words = caption(moment)
         return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, extent=board.extent,
                      marks=tuple(marks_of(moment, board)))  # fmt: skip
 
@@ -103,10 +103,6 @@ class PipelineView(View[Trace]):
 
     def _why_empty(self, state: Trace) -> str:
         return why_empty(state, self.recording, self.step)
-
-    def _run(self) -> str:
-        where = self.recording.positions(ActionFinished)
-        return self.recording[int(where[0])].run if len(where) else ""
 
     def stop_positions(self, events: Events) -> Positions:
         """After each action, in order of time, and at each step's end."""
