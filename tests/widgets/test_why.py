@@ -216,6 +216,23 @@ def test_the_inspector_asks_about_the_selected_node_and_lights_the_path_in_the_g
     view.dispose()
 
 
+def test_in_a_graph_of_groups_the_boxes_that_the_path_runs_through_light_up():
+    model = lab.nn.Sequential(*(lab.nn.Linear(3, 3, rng=k) for k in range(6)), lab.nn.Tanh())
+    with lab.record() as rec:
+        (model(np.ones((2, 3), np.float32)) ** 2).mean().backward()
+    view = GraphView(rec, most=5)
+    assert view.widget is not None
+    view.select(str(model.parameters()[0].node.id))
+    assert view.picture_at(view.position).lit == frozenset()
+    view._why.paths.value = 0
+    scene = view.picture_at(view.position)
+    boxes = {n.id for n in scene.nodes}
+    assert len(scene.lit & boxes) > 2
+    assert len(scene.lit & {e.id for e in scene.edges}) > 1
+    assert scene.lit <= boxes | {e.id for e in scene.edges}
+    view.dispose()
+
+
 def test_while_a_run_goes_on_an_answer_of_before_is_taken_away_and_given_again_at_its_end():
     x = lab.tensor([1.0, 2.0], requires_grad=True, name="x")
     with lab.record() as rec:
