@@ -20,6 +20,7 @@ from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
 """Of one exhibit."""
@@ -57,6 +58,8 @@ EXHIBITS: list[Exhibit] = [
             GraphView, "graph"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
+    Exhibit("Why this gradient", "One entry of a weight's gradient is a sum over paths: the largest of them.",
+            WhyView, "network", lambda recording: WhyView(recording, "0.weight"), opens_at_end=True),
     Exhibit("Loss", "The loss of every batch, its mean, and loss and accuracy on data that it never saw.",
             LossView, "training", opens_at_end=True),
     Exhibit("Gradients", "How long each gradient is from step to step, and how the entries of one spread.",

@@ -179,6 +179,16 @@ class Large:
             self._lit = key, ids
         return self._lit[1]
 
+    def lit_along(self, steps: Iterable[tuple[int, int]]) -> frozenset[str]:
+        """Ids of the boxes and edges through which the operations with these operands, as (operation, number), run."""
+        if self._board is None:
+            return frozenset()
+        taken = set(steps)
+        entries = self._board.entries
+        nodes = {node for n, i in taken if n in entries for node in (n, entries[n].parents[i])}
+        ways = {f"{s}>{t}" for (s, t), link in self._board.links.items() if taken.intersection(link.pairs)}
+        return frozenset(boxes_of(self._board, (n for n in nodes if n in entries)) | ways)
+
     # --- words ---
 
     def caption(self, state: Tape) -> str:

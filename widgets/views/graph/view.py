@@ -7,6 +7,7 @@ A graph of more than MOST boxes is shown by module (`large.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,12 @@ class GraphView(View[Tape]):
         end = self._end(state)
         if self._is_large(end):
             if state.entries:
-                return self.large.scene(state, end, self.selected, self.title)
+                scene = self.large.scene(state, end, self.selected, self.title)
+                path = self.question.path
+                if path is None or scene.lit:
+                    return scene
+                steps = zip((place.node for place in path.places[1:]), path.operands, strict=True)
+                return replace(scene, lit=self.large.lit_along(steps))
             return Scene(caption=self._why_empty(state), title=self.title)
         plan = self._planner.plan(end)
         tones = tones_of(state, plan.largest)
