@@ -120,9 +120,11 @@ export function createScene(root, options = {}) {
       place(entry);
       paint(key, entry);
     }
-    if (nodes.size) boxes.setAttribute("role", "listbox");
-    else boxes.removeAttribute("role");
-    boxes.setAttribute("aria-label", `${tree.title || "scene"}: ${nodes.size} nodes`);
+    const named = { role: "listbox", "aria-label": `${tree.title || "scene"}: ${nodes.size} nodes` };
+    for (const [name, value] of Object.entries(named)) {
+      if (nodes.size) boxes.setAttribute(name, value);
+      else boxes.removeAttribute(name); // a list without entries is none, and what has no role has no name
+    }
     if (!active && nodes.size) rove(nodes.keys().next().value, false);
   }
 
