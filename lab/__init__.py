@@ -21,7 +21,7 @@ _ROOMS: dict[str, str] = {
     "lab.events": "Recording listen record",
     "lab.graph": "Graph make_graph",
     "lab.ops": "PRIMITIVES random_key",
-    "lab.training": "evaluate fit last_run runs",
+    "lab.training": "evaluate fit last_run runs step_through",
     "lab.transforms": "grad jit jvp value_and_grad vjp vmap",
 }
 _OPS = [

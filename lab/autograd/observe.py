@@ -91,15 +91,23 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
         ids.append(parent.id)
         if parent.generation < bus.generation:
             _tell_leaf(parent, args[i], frame)
-    if frame is None:
+    if not bus.sources:
         bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), out.shape, out.dtype, level)
     else:
         words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
-        where = STATE.get().module, frame.f_code.co_filename, frame.f_lineno
+        line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+        where = STATE.get().module, *line
         extra = words, *where, params_text(op, node.params)
         bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, *extra)
     if bus.detail:
         emit_value(node.id, "value", out)
+    if bus.gates:
+        bus.hold("op", node.id, op.name, STATE.get().module, array_of(out))
+
+
+def hold_node(node: Node, ct: Any) -> None:
+    """Where a gate holds the walk: the rules of `node` have run on `ct`, and all that they sent is told."""
+    bus.hold("node", node.id, node.op.name, "", array_of(ct))
 
 
 def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:
