@@ -1,4 +1,4 @@
-"""The command line: `python -m lab open | train | replay | gallery | doctor | warm`, also installed as `autodiff-lab`.
+"""The command line: `python -m lab VERB`, also installed as `autodiff-lab`; `python -m lab --help` lists the verbs.
 
 Each verb is one function that returns an exit code: 0 well, 1 not well, 2 a wrong command, 130 after Ctrl-C.
 """

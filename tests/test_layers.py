@@ -93,7 +93,7 @@ def test_imports_point_down(path):
 FLOORS_OF_WIDGETS = (
     {"pictures", "layout"},  # values in, coordinates and text out
     {"live"},  # the browser
-    {"fold", "transport", "explosion", "provenance"},
+    {"fold", "landmarks", "explosion", "provenance", "asking"},
     {"view"},
     {"views"},
     {"export"},

@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from lab.autograd.parameters import packed
 from lab.autograd.tape import AnyNode, Leaf, Node
 from lab.config import STATE
 from lab.events.bus import Detail, bus
-from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
+from lab.events.catalogue import LeafUsed, OperandKept, OpRecorded, ParametersKept, RuleApplied, ValueSeen
 from lab.events.cells import cell_of
 from lab.events.event import ORIGIN
 from lab.ops.primitive import Op
+from lab.shapes import Spec
 
 _OURS = (str(Path(__file__).resolve().parents[1]) + os.sep, "<formula ")
 """How names of files of the lab's own code begin; rules made from formulas have no file."""
@@ -101,6 +103,8 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
         bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, *extra)
     if bus.detail:
         emit_value(node.id, "value", out)
+        if bus.detail >= Detail.VALUE:
+            _keep_for_rules(node)
     if bus.gates:
         bus.hold("op", node.id, op.name, STATE.get().module, array_of(out))
 
@@ -108,6 +112,26 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
 def hold_node(node: Node, ct: Any) -> None:
     """Where a gate holds the walk: the rules of `node` have run on `ct`, and all that they sent is told."""
     bus.hold("node", node.id, node.op.name, "", array_of(ct))
+
+
+def _keep_for_rules(node: Node) -> None:
+    """Emit what the rules of a node read and no node holds: constants and parameters."""
+    n_operands, saved = len(node.parents), node.saved or ()
+    for i, (parent, operand) in enumerate(zip(node.parents, saved[1:], strict=False)):
+        if parent is None and operand is not None:
+            _keep_operand(node, i, operand)
+    if node.params:
+        text, arrays = packed(node.params)
+        bus.emit_row(ParametersKept, node.id, text)
+        for k, array in enumerate(arrays):
+            _keep_operand(node, n_operands + k, array)
+
+
+def _keep_operand(node: Node, number: int, operand: Any) -> None:
+    array = None if isinstance(operand, Spec) else array_of(operand)
+    like = operand if array is None or hasattr(operand, "shape") else array
+    value = array.copy() if array is not None and array.size <= LARGEST_COPY else None
+    bus.emit_row(OperandKept, node.id, number, tuple(like.shape), like.dtype, value)
 
 
 def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:

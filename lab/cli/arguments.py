@@ -1,4 +1,4 @@
-"""The words that `train`, `replay` and `gallery` take. Nothing of the lab is imported before one of them runs.
+"""The words that `train`, `replay`, `diff` and `gallery` take. Nothing of the lab is imported before one of them runs.
 
 So the doctor can say what is missing where hardly anything works.
 """
@@ -18,6 +18,7 @@ def add_to(verbs: Any) -> None:
     """Add these verbs to the command line."""
     _train(verbs)
     _replay(verbs)
+    _diff(verbs)
     _gallery(verbs)
 
 
@@ -88,6 +89,26 @@ def _gallery(verbs: Any) -> None:
     verb.set_defaults(run=run)
 
 
+def _diff(verbs: Any) -> None:
+    verb = verbs.add_parser("diff", help="find the first event in which two recorded runs differ",
+                            description="Compare two recordings rank by rank, event by event, and say in three lines "
+                            "where they differ first: operation, rank, source line, and both values. Times, names of "
+                            "runs, processes and addresses are left out. The exit code is 0 if they do not differ, 1 "
+                            "if they do, 2 if one cannot be read.")  # fmt: skip
+    verb.add_argument("a", type=Path, metavar="A", help="the file of a recording")
+    verb.add_argument("b", type=Path, metavar="B", help="the file of another")
+    verb.add_argument("--tolerance", type=share, default=0.0, metavar="X",
+                      help="how far numbers may lie apart, as a share of the larger one (default: 0, not in a bit)")
+    verb.add_argument("--html", type=page_path, metavar="FILE.html", help="write a page that shows the place")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from lab.cli.diff import diff
+
+        return diff(arguments)
+
+    verb.set_defaults(run=run)
+
+
 def on_workers(arguments: argparse.Namespace) -> bool:
     """Whether it trains on a cluster."""
     return bool(arguments.scheduler) or arguments.workers > 1
@@ -137,6 +158,22 @@ def positive(text: str) -> float:
         value = math.nan
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"a positive number, not {text!r}")
+    return value
+
+
+def share(text: str) -> float:
+    """The type of an argument that is a share, 0 to 1.
+
+    Example:
+        >>> share("1e-6")
+        1e-06
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"a share from 0 to 1, as 1e-6, not {text!r}")
     return value
 
 

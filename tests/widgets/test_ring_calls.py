@@ -168,5 +168,5 @@ def test_the_caption_says_which_of_several_collectives_it_is():
     alone, both = told(one), told([*one, *other])
     assert RingView(alone).picture_at(len(alone)).caption.startswith("Each cell ")
     first, last = (RingView(both, collective=k) for k in (0, 1))
-    assert first.picture_at(len(both)).caption.startswith("All-reduce (collective 1 of 2): each cell ")
-    assert last.picture_at(len(both)).caption.startswith("Broadcast (collective 2 of 2): each cell ")
+    assert first.picture_at(len(both)).caption.startswith("All-reduce (collective 1 of 2). Each cell ")
+    assert last.picture_at(len(both)).caption.startswith("Broadcast (collective 2 of 2). Each cell ")

@@ -24,10 +24,9 @@ from lab.events import (
 )
 from lab.files import replacing
 from widgets.export.facts import facts_of
-from widgets.export.film import frames_of, writable
+from widgets.export.film import frames_of, stops_of, writable
 from widgets.export.page import Part, page_of
 from widgets.fold import Positions
-from widgets.transport import Transport
 from widgets.view import View
 from widgets.views.cluster.view import ClusterView
 from widgets.views.data_parallel.view import DataParallelView
@@ -143,7 +142,7 @@ def _part(section: Section, recording: Recording) -> Part | None:
     if view is None:
         return None
     view.names_file = False  # the page is the same whether the recording was just made or loaded from a file
-    stops = Transport(view.stop_positions(recording)).stops
+    stops = stops_of([view])
     if section.stops is not None:
         stops = section.stops(stops)
     stops = np.append(stops[:-1], len(recording))  # what came after the last stop, as an evaluation, belongs to it

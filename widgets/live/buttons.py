@@ -11,7 +11,8 @@ from typing import Any, Final
 
 ICONS: Final[Mapping[str, str]] = {
     "fast-backward": "f049", "step-backward": "f048", "play": "f04b", "pause": "f04c", "stop": "f04d",
-    "fast-forward": "f050", "step-forward": "f051", "undo": "f0e2", "plus": "f067", "times": "f00d",
+    "fast-forward": "f050", "step-forward": "f051", "undo": "f0e2", "backward": "f04a", "forward": "f04e",
+    "retweet": "f079", "bookmark": "f02e", "plus": "f067", "times": "f00d",
 }  # fmt: skip
 """The icons that are used, with their letter in Font Awesome 4 and 5."""
 WARNING: Final = "#FFA657"

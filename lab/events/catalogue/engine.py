@@ -75,6 +75,35 @@ class ValueSeen(Event):
     per_operation: ClassVar[bool] = True
 
 
+@event
+class OperandKept(Event):
+    """What the rules of `node` read and no node holds: a constant operand; from detail "value" on, after its values.
+
+    With these, the rules can be evaluated again, as `lab.why` does.
+    """
+
+    node: int
+    argument: int
+    """Number of the operand; from the number of operands on: the arrays among the parameters, in order."""
+    shape: tuple[int, ...]
+    dtype: str
+    value: Array | None
+    """A copy, if a rule reads its entries and there are at most 4,096 of them; else None."""
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class ParametersKept(Event):
+    """The parameters with which the operation of `node` ran, where it has any; from detail "value" on."""
+
+    node: int
+    parameters: str
+    """JSON by name; `lab/autograd/parameters.py` says how a slice, a dtype or an array is written."""
+
+    per_operation: ClassVar[bool] = True
+
+
 # --- the backward walk -------------------------------------------------------------------------------------------
 
 

@@ -172,9 +172,10 @@ def _holds(name: str, cell: Cell) -> str:
 
 
 def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, which: str = "") -> str:
-    """The point of the picture: of several collectives also which one."""
+    """The point of the picture, and of several collectives which one it shows."""
     n = plan.about.world_size
-    source = f"{plan.about.operation.replace('_', '-').capitalize()} ({which}): " if which else ""
+    name = plan.about.operation.replace("_", "-").capitalize()
+    source = f"{name} ({which}). " if which else ""
     if n == 1:
         return f"{source}One rank alone holds everything already, so nothing moves."
     known = any(cell.value is not None for cells in held.cells.values() for cell in cells)
@@ -189,5 +190,4 @@ def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, wh
     lost = f" {n_dropped:,} events were lost on the way: sums may be more complete than shown." * (n_dropped > 0)
     more = f" {n - MOST_RANKS} more ranks are not drawn." * (n > MOST_RANKS)
     more += f" {state.n_left_out:,} later hops are not shown." * (state.n_left_out > 0)
-    words = f"{source}{cell}"
-    return f"{words[0].upper()}{words[1:]}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"
+    return f"{source}{cell[0].upper()}{cell[1:]}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"
