@@ -153,9 +153,12 @@ export function createScene(root, options = {}) {
       dirty = { boxes: null, lines: null };
       if (active === key) active = null;
     }
-    if (nodes.size) list.setAttribute("role", opens ? "tree" : "listbox");
-    else list.removeAttribute("role");
-    list.setAttribute("aria-label", `${tree.title || "scene"}: ${nodes.size} nodes`);
+    const named = { role: opens ? "tree" : "listbox", "aria-label": `${tree.title || "scene"}: ${nodes.size} nodes` };
+    for (const [name, value] of Object.entries(named)) {
+      if (nodes.size) list.setAttribute(name, value);
+      else list.removeAttribute(name); // a list without entries is none, and what has no role has no name
+    }
+    root.toggleAttribute("data-empty", !nodes.size);
     const role = opens ? "treeitem" : "option"; // only the items of a tree may say that they are open or closed
     look.folds = can("fold");
     if (role !== look.role) {
