@@ -71,12 +71,17 @@ export function createScene(root, options = {}) {
     minimap.update(nodes, now);
   });
 
-  const resizing = new ResizeObserver(() => {
+  // The size of the stage, when it has one: in a box that is not in the page yet it comes later. Returns whether it is new.
+  function sized() {
     const [w, h] = [stage.clientWidth, stage.clientHeight];
-    if (!w || (w === camera.size.w && h === camera.size.h)) return;
+    if (!w || (w === camera.size.w && h === camera.size.h)) return false;
     camera.size = { w, h };
     tokens.resize(w, h);
-    if (tree) settle(false);
+    return true;
+  }
+
+  const resizing = new ResizeObserver(() => {
+    if (sized() && tree) settle(false);
   });
   resizing.observe(stage);
 
@@ -88,6 +93,7 @@ export function createScene(root, options = {}) {
     tree = next;
     const now = performance.now();
     const still = first || calm();
+    if (first) sized();
     stale = true;
     surround(tree);
     setText(title, tree.title || tree.caption || "scene");
