@@ -16,22 +16,27 @@ if TYPE_CHECKING:
     from widgets.pictures.scene import Node as Node
     from widgets.pictures.scene import Scene as Scene
     from widgets.pictures.scene import Token as Token
-    from widgets.player import Player as Player
+    from widgets.player.player import Player as Player
+    from widgets.player.side_by_side import SideBySide as SideBySide
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
     from widgets.views.cluster.view import ClusterView as ClusterView
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
+    from widgets.views.difference.view import DifferenceView as DifferenceView
     from widgets.views.graph.view import GraphView as GraphView
     from widgets.views.pipeline.view import PipelineView as PipelineView
     from widgets.views.ring.view import RingView as RingView
     from widgets.views.training.gradient import GradientView as GradientView
     from widgets.views.training.loss import LossView as LossView
+    from widgets.views.why.view import WhyView as WhyView
 
 _HOME: dict[str, str] = {
     "GraphView": "views.graph.view", "LossView": "views.training.loss", "GradientView": "views.training.gradient",
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
+    "WhyView": "views.why.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
-    "Player": "player", "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
+    "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
+    "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots",
     "View": "view", "Scene": "pictures.scene", "Node": "pictures.scene", "Edge": "pictures.scene",
     "Token": "pictures.scene", "Chart": "pictures.chart",

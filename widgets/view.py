@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from lab.errors import ViewError
 from lab.events import Event, bus
 from widgets.fold import Events, Fold, Positions, Stretch, merged
+from widgets.landmarks import Landmarks, landmarks_of
 from widgets.live.showing import close, display_twice, failure
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
@@ -58,6 +59,8 @@ class View(ABC, Generic[S]):
     stops: ClassVar[tuple[type[Event], ...]] = ()
     """The kinds after which a player stops; empty: those of `listens`."""
     title: ClassVar[str] = "View"
+    opens_at_end: ClassVar[bool] = False
+    """Whether an exported page shows its last stop first."""
 
     def __init__(self, source: Any) -> None:
         self.recording = recording_of(source, type(self).__name__)
@@ -99,6 +102,10 @@ class View(ABC, Generic[S]):
     def stop_positions(self, events: Events) -> Positions:
         """Where a player stops: for each stop how many events have been folded then, ascending."""
         return merged(*(events.positions(kind) for kind in self.stops or self.listens)) + 1
+
+    def landmarks(self, events: Events) -> Landmarks:
+        """What a reader looks for, marked on the timeline of a player: steps, backward walks and collectives."""
+        return landmarks_of(events)
 
     def stops_changed(self) -> None:
         """Tell the players of this view that it stops elsewhere now, as after a choice of what is shown."""

@@ -1,4 +1,4 @@
-"""The words that `train`, `replay` and `gallery` take. Nothing of the lab is imported before one of them runs.
+"""The words that `train`, `replay`, `diff` and `gallery` take. Nothing of the lab is imported before one of them runs.
 
 So the doctor can say what is missing where hardly anything works.
 """
@@ -18,6 +18,7 @@ def add_to(verbs: Any) -> None:
     """Add these verbs to the command line."""
     _train(verbs)
     _replay(verbs)
+    _diff(verbs)
     _gallery(verbs)
 
 
@@ -29,14 +30,19 @@ def _train(verbs: Any) -> None:
     verb.add_argument("--workers", type=count(0), metavar="N",
                       help="ranks, each in a worker process of its own; 0 or 1 trains in this process (default: 0, "
                       "or all workers of --scheduler)")  # fmt: skip
-    verb.add_argument("--parallel", choices=("data", "pipeline"), default="data",
-                      help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)")
+    verb.add_argument(
+        "--parallel",
+        choices=("data", "pipeline"),
+        default="data",
+        help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)",
+    )
     verb.add_argument("--epochs", type=count(1), default=10, metavar="N", help="times through the data (default: 10)")
     verb.add_argument("--batch-size", type=count(1), default=64, metavar="N", help="examples a step (default: 64)")
     verb.add_argument("--learning-rate", type=positive, default=1e-3, metavar="X", help="of Adam (default: 0.001)")
     verb.add_argument("--scheduler", metavar="ADDRESS", help="use a cluster that is there, as tcp://127.0.0.1:8786")
     verb.add_argument("--report", type=page_path, metavar="FILE.html", help="write a page that plays it")
-    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording; replay makes the page from it")
+    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording, again and again while it "
+                      "trains, so that a kill leaves it; replay makes the page from it")  # fmt: skip
     pipeline = verb.add_argument_group("with --parallel pipeline")
     pipeline.add_argument("--schedule", metavar="NAME", help="order of the micro-batches (default: 1f1b)")
     pipeline.add_argument("--micro", type=count(1), metavar="N", help="micro-batches of a batch (default: 8)")
@@ -79,6 +85,26 @@ def _gallery(verbs: Any) -> None:
         from lab.cli.gallery import gallery
 
         return gallery(arguments)
+
+    verb.set_defaults(run=run)
+
+
+def _diff(verbs: Any) -> None:
+    verb = verbs.add_parser("diff", help="find the first event in which two recorded runs differ",
+                            description="Compare two recordings rank by rank, event by event, and say in three lines "
+                            "where they differ first: operation, rank, source line, and both values. Times, names of "
+                            "runs, processes and addresses are left out. The exit code is 0 if they do not differ, 1 "
+                            "if they do, 2 if one cannot be read.")  # fmt: skip
+    verb.add_argument("a", type=Path, metavar="A", help="the file of a recording")
+    verb.add_argument("b", type=Path, metavar="B", help="the file of another")
+    verb.add_argument("--tolerance", type=share, default=0.0, metavar="X",
+                      help="how far numbers may lie apart, as a share of the larger one (default: 0, not in a bit)")
+    verb.add_argument("--html", type=page_path, metavar="FILE.html", help="write a page that shows the place")
+
+    def run(arguments: argparse.Namespace) -> int:
+        from lab.cli.diff import diff
+
+        return diff(arguments)
 
     verb.set_defaults(run=run)
 
@@ -132,6 +158,22 @@ def positive(text: str) -> float:
         value = math.nan
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"a positive number, not {text!r}")
+    return value
+
+
+def share(text: str) -> float:
+    """The type of an argument that is a share, 0 to 1.
+
+    Example:
+        >>> share("1e-6")
+        1e-06
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"a share from 0 to 1, as 1e-6, not {text!r}")
     return value
 
 

@@ -17,8 +17,10 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     LeafUsed,
+    OperandKept,
     OpRecorded,
     ParameterMeasured,
+    ParametersKept,
     RankFinished,
     RankLost,
     RankStarted,
@@ -34,6 +36,7 @@ from lab.events.catalogue import (
     WorkerSeen,
 )
 from lab.events.columns import Ragged
+from lab.events.diff import Comparison, Difference, Side, around, compare, first_difference
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
 from lab.events.listen import Listening, listen
 from lab.events.recording import Recording, record
@@ -59,7 +62,9 @@ __all__ = [
     "CollectiveFinished",
     "CollectiveStarted",
     "Columns",
+    "Comparison",
     "Detail",
+    "Difference",
     "Evaluated",
     "Event",
     "GradientCleared",
@@ -69,8 +74,10 @@ __all__ = [
     "Listener",
     "Listening",
     "OpRecorded",
+    "OperandKept",
     "Origin",
     "ParameterMeasured",
+    "ParametersKept",
     "Ragged",
     "RankFinished",
     "RankLost",
@@ -81,12 +88,16 @@ __all__ = [
     "RunFinished",
     "RunStarted",
     "RunStateChanged",
+    "Side",
     "StepFinished",
     "ValueSeen",
     "ValueWritten",
+    "around",
     "bus",
+    "compare",
     "event",
     "fields_of",
+    "first_difference",
     "listen",
     "record",
 ]

@@ -140,8 +140,11 @@ def _read_head(reader: Reader) -> tuple[Store, Head, int]:
             raise Damaged("an origin is not a rank and a run")
         store.origins.append(Origin(*origin))
     _read_sources(store, reader.take_json("sources.json"))
+    takes = head.get("takes")  # unknown to files of an older lab
+    if takes is not None and not (isinstance(takes, list) and all(isinstance(name, str) for name in takes)):
+        raise Damaged("the kinds that it took are no list of names")
     said = Head(
-        head["detail"], _get(head, "sources", bool), _get(head, "run", str), store.n_dropped, store.used[1], meta
+        head["detail"], _get(head, "sources", bool), _get(head, "run", str), store.n_dropped, store.used[1], meta, takes
     )
     return store, said, _count(head, "n_events")
 

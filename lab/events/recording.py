@@ -50,6 +50,8 @@ class Recording(Sequence[Event]):
 
     Attributes:
         detached_because: the error that ended it, or None.
+        from_file: it was loaded or copied: numbers of its nodes are of another session.
+        takes: names of the kinds that it takes, None for all; also known of a loaded one.
         meta: text about it by name: title, lab, python, numpy, created, note. Yours to change; "made" may say that the
             numbers are "simulated", or "throttled", and pictures say so too.
         path: the file from which it was loaded, "" otherwise.
@@ -79,6 +81,7 @@ class Recording(Sequence[Event]):
         self.run = ORIGIN.get().run if run is None else run
         self.detached_because: BaseException | None = None
         self.path = ""
+        self.from_file = False
         roof = sys.modules[__name__.partition(".")[0]]  # not by import, for imports point down
         self.meta: dict[str, str] = {
             "title": "",
@@ -89,6 +92,7 @@ class Recording(Sequence[Event]):
             "note": "",
         }
         self._wanted = wanted_kinds(kinds)
+        self.takes = None if self._wanted is None else frozenset(kind.__name__ for kind in self._wanted)
         self._store = Store(value_bytes)
         self._empty: dict[type[Event], Table] = {}
 
@@ -126,7 +130,10 @@ class Recording(Sequence[Event]):
     def __getitem__(self, i: slice) -> list[Event]: ...
     def __getitem__(self, i: int | slice) -> Event | list[Event]:
         if isinstance(i, slice):
-            return [self._store.events(p, p + 1)[0] for p in range(self._fetch())[i]]
+            wanted = range(self._fetch())[i]
+            if wanted.step == 1:  # together: a tenth of the time
+                return self._store.events(wanted.start, max(wanted.start, wanted.stop))
+            return [self._store.events(p, p + 1)[0] for p in wanted]
         if not 0 <= i < (n := self._store.n):
             n = self._fetch()
         try:
@@ -205,8 +212,9 @@ class Recording(Sequence[Event]):
         saving.save(path, self._store, self._head())
 
     def _head(self) -> Head:
+        takes = None if self.takes is None else sorted(self.takes)
         return Head(
-            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta
+            self.detail.name.lower(), bool(self.sources), self.run, self.dropped, self.dropped_values, self.meta, takes
         )
 
     @classmethod
@@ -236,7 +244,8 @@ class Recording(Sequence[Event]):
     def _of(cls, store: Store, head: Head) -> Recording:
         made = cls(detail=head.detail, sources=head.sources, run=head.run)
         store.budget.n_bytes = made._store.budget.n_bytes
-        made.meta, made._store = dict(head.meta), store
+        made.meta, made._store, made.from_file = dict(head.meta), store, True
+        made.takes = None if head.takes is None else frozenset(head.takes)
         return made
 
     @classmethod

@@ -44,6 +44,8 @@ class Head(NamedTuple):
     dropped: int
     dropped_values: int
     meta: dict[str, str]
+    takes: list[str] | None = None
+    """Names of the kinds that it took; None: all."""
 
 
 def fields_from(kind: str, listed: list[object]) -> dict[str, object]:

@@ -53,7 +53,10 @@ def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: 
     ]  # fmt: skip
     loss, ring = section(opened, "Loss"), section(opened, "One all-reduce")
     expect(loss.locator(".lab-step")).to_have_text("3 of 3")
-    expect(ring.locator(".lab-step")).to_have_text("1 of 6")
+    for name in ("Loss", "One step of the pipeline", "One all-reduce", "The workers"):
+        n, of = section(opened, name).locator(".lab-step").inner_text().split(" of ")
+        assert (name, n) == (name, of)
+    ring.get_by_role("button", name="first frame").click()
     ring.get_by_role("button", name="step", exact=True).click()
     expect(ring.locator(".lab-step")).to_have_text("2 of 6")
     expect(ring.locator(".lab-text-twin")).to_contain_text("Step 1 of 4")
@@ -69,6 +72,12 @@ def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: 
     page.screenshot(path=str(shots / f"report-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
     assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
     assert opened.trouble == []
+
+
+def test_below_the_last_words_there_is_no_empty_space(opened: Opened):
+    below = """() => document.documentElement.scrollHeight - scrollY
+        - [...document.querySelectorAll("section .lab-text-twin")].at(-1).getBoundingClientRect().bottom"""
+    assert 0 < opened.ready().evaluate(below) < 60
 
 
 def test_a_report_has_no_fault_that_axe_finds(opened: Opened):

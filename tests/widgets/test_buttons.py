@@ -28,11 +28,11 @@ def test_all_buttons_of_players_and_controls_are_made_so():
     controls = RunControls(run)
     assert player.widget is not controls.widget
     made = [w for w in (*player._controls.values(), *controls._parts.values()) if hasattr(w, "button_style")]
-    assert len(made) == 9
+    assert len(made) == 13
     for one in made:
         assert one.icon in ICONS
         assert "lab-button" in one._dom_classes
-    player._toggle()
+    player.toggle()
     assert player._controls["Play"].icon in ICONS
     player.dispose()
     controls.dispose()

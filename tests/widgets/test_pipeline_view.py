@@ -8,7 +8,7 @@ import lab
 from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, bus
 from lab.parallel import check_schedule
 from lab.parallel.pipeline.pacing import Paced
-from tests.widgets.golden import recorded, training
+from tests.widgets.golden import recorded
 from tests.widgets.golden_pipeline import MS, pipeline, ran, recorded_by_ranks, told
 from widgets import Player
 from widgets.fold import Stretch
@@ -263,18 +263,8 @@ def test_an_interrupted_step_says_how_far_it_came():
     assert marks(view.picture_at(len(rec)), "ideal_forward") == {}
 
 
-@pytest.mark.parametrize(
-    ("rec", "words"),
-    [
-        (recorded([]), "Nothing was recorded: a pipeline runs with lab.fit(..., on=Pipeline(cluster))."),
-        (training([1.0]), "What was recorded ran no pipeline: no stage took a micro-batch. lab.fit(..., on=Pipeline"),
-    ],
-)
-def test_an_empty_picture_says_why(rec, words):
-    view = PipelineView(rec)
-    assert view.text_at(len(rec)).startswith(words)
-    assert view.picture_at(len(rec)).caption == view.text_at(len(rec))
-    assert "nothing yet" in view.svg()
+def test_an_empty_picture_has_room_for_its_words():
+    assert "nothing yet" in PipelineView(recorded([])).svg()
 
 
 def test_before_the_first_action_is_finished_it_says_so():

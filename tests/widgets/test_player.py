@@ -15,7 +15,7 @@ from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets.export.film import CHART_FRAMES
 from widgets.player import Player
-from widgets.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
+from widgets.player.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
@@ -126,13 +126,18 @@ def controls(player):
     return player._controls
 
 
+def wishes(player, **wish):
+    """What a page says."""
+    controls(player)["Timeline"]._received(None, wish, [])
+
+
 def test_every_control_has_a_name_and_a_tooltip():
     player = Player(product_plus_x())
     assert player.widget is not None
     for name, control in controls(player).items():
         if name != "text":
-            assert control.description
-            assert control.tooltip or name == "Stop"
+            assert control.label if name == "Timeline" else control.description
+            assert control.tooltip
     player.dispose()
 
 
@@ -140,8 +145,8 @@ def test_the_controls_drive_the_pictures():
     player = Player(product_plus_x())
     assert player.widget is not None
     controls(player)["Step"].click()
-    assert controls(player)["Stop"].value == 2
-    controls(player)["Stop"].value = 5
+    assert controls(player)["Timeline"].at == 1
+    wishes(player, seek=4)
     assert player.transport.index == 4
     assert player.views[0].position == player.transport.position
     assert controls(player)["text"].text.startswith("5 of 7: v₁ = x * y sends 3.0 to x")

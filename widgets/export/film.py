@@ -5,7 +5,8 @@ Bounds are numbers of drawn parts and points, not seconds, so that one recording
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from lab.files import replacing
 from widgets.export.moving import MOST_STOPS, moving_svg
 from widgets.export.page import Frame, write_page
 from widgets.export.slim import slim
-from widgets.fold import Positions
+from widgets.fold import Positions, merged
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -33,37 +34,95 @@ FRAME_LINES = 12
 """Lines of words for each stop: more is not listened to."""
 
 
-def frames_of(views: Sequence[View[Any]], stops: Positions, most: int = MAX_FRAMES) -> list[Frame]:
-    """At most `most` stops as frames: the first, the last, and evenly between; fewer where each of them is large."""
-    last = [v.picture_at(int(stops[-1])) for v in views]
+def stops_of(views: Sequence[View[Any]]) -> Positions:
+    """Where a player of these views stops; where nothing was recorded there is one stop, at the beginning."""
+    stops = merged(*(v.stop_positions(v.recording) for v in views))
+    return stops if len(stops) else np.zeros(1, np.int64)
+
+
+def frames_of(
+    views: Sequence[View[Any]],
+    stops: Positions,
+    most: int = MAX_FRAMES,
+    marks: Mapping[int, str] | None = None,
+    notes: Mapping[int, str] | None = None,
+    names: Sequence[str] = (),
+) -> list[Frame]:
+    """At most `most` stops as frames: the first, the last, and evenly between; fewer where each of them is large.
+
+    Args:
+        stops: for each how many events have been folded then; of two dimensions: by view.
+        marks: names of stops that have landmarks; those of the views if not given.
+        notes: of stops that have a bookmark, which are always among the frames.
+        names: what to call each view, in front of its caption.
+    """
+    notes = notes or {}
+    if marks is None:
+        marks = {k: name for v in views for k, name in v.landmarks(v.recording).named_at(stops).items()}
+    moments = np.broadcast_to(stops.reshape(len(stops), -1), (len(stops), len(views)))
+    last = [v.picture_at(int(p)) for v, p in zip(views, moments[-1], strict=True)]
     n_parts = sum(len(p.nodes) + len(p.edges) for p in last if isinstance(p, Scene))
     n_lines = sum(len(p.figure.data) for p in last if isinstance(p, Chart))
     most = min(most, max(FEWEST_FRAMES, MAX_PARTS // max(1, n_parts)), CHART_FRAMES if n_lines else most)
-    chosen = np.unique(np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)).tolist()
+    evenly = np.linspace(0, len(stops) - 1, min(len(stops), most)).astype(int)
+    chosen = np.unique([*evenly, *sorted(notes)[:most]]).tolist()
     points = max(150, min(2000, MAX_POINTS // (len(chosen) * max(1, n_lines))))
+    marked = _gathered(marks, chosen)
 
     def frame(k: int) -> Frame:
-        at = int(stops[k])
-        pictures = last if k == chosen[-1] else [slim(v.picture_at(at), points) for v in views]
-        words = brief("\n".join(v.text_at(at) for v in views))
-        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words)
+        pairs = [(v, int(p)) for v, p in zip(views, moments[k], strict=True)]
+        pictures = last if k == chosen[-1] else [slim(v.picture_at(p), points) for v, p in pairs]
+        if names:
+            called = zip(names, pictures, strict=True)
+            pictures = [replace(p, caption=f"{name}: {p.caption}".strip()) for name, p in called]
+        said = [v.text_at(p) for v, p in pairs]
+        words = brief("\n".join(f"{n}: {t}" for n, t in zip(names, said, strict=True)) if names else "\n".join(said))
+        return Frame(f"{k + 1} of {len(stops)}", tuple(pictures), words, marked.get(k, ""), notes.get(k, ""))
 
     return [frame(k) for k in chosen]
 
 
-def written(path: str | Path, views: Sequence[View[Any]], stops: Positions) -> Path:
+def _gathered(marks: Mapping[int, str], chosen: Sequence[int]) -> dict[int, str]:
+    """The marks by the stop that is shown for each: the first chosen one that is not before it.
+
+    Example:
+        >>> _gathered({1: "step 1", 2: "step 2", 5: "step 3"}, [0, 4, 5])
+        {4: 'step 1, step 2', 5: 'step 3'}
+    """
+    found: dict[int, list[str]] = {}
+    for stop, name in marks.items():
+        found.setdefault(chosen[int(np.searchsorted(chosen, stop))], []).append(name)
+    return {k: names[0] if len(names) > 3 else ", ".join(names) for k, names in found.items()}
+
+
+def written(
+    path: str | Path,
+    views: Sequence[View[Any]],
+    stops: Positions,
+    marks: Mapping[int, str] | None = None,
+    notes: Mapping[int, str] | None = None,
+    names: Sequence[str] = (),
+    about: str = "",
+) -> Path:
     """Write a moving picture of the first view (.svg) or a page that plays all of them (.html); returns its path.
+
+    Args:
+        marks, notes, names: those of `frames_of`.
+        about: what stands below the title.
 
     Raises:
         ViewError: another ending, or a folder that is not there.
     """
     path = writable(path)
     moving = path.suffix.lower() == ".svg"
-    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES)
+    frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes, names)
     n = len(stops)
     note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
     if not moving:
-        return write_page(path, frames, ", ".join(v.title for v in views), note)
+        title = ", ".join(dict.fromkeys(v.title for v in views))
+        title = f"{title}: {' and '.join(names)}" if names else title
+        opens_at_end = all(v.opens_at_end for v in views)
+        return write_page(path, frames, title, f"{about} {note}".strip(), wide=bool(names), opens_at_end=opens_at_end)
     with replacing(path) as file:
         file.write(moving_svg(frames, note=note).encode())
     return path

@@ -35,11 +35,15 @@ class Frame:
         label: short, for the line beside the slider, e.g. "step 3 of 12".
         pictures: as many in each frame, each of one kind from frame to frame.
         text: what a screen reader says.
+        mark: name of a landmark, shown on the slider, e.g. "step 3".
+        note: of a bookmark, shown on the slider and above the pictures.
     """
 
     label: str
     pictures: tuple[Picture, ...]
     text: str = ""
+    mark: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +55,26 @@ class Part:
         title: a heading above it; "" for none.
         description: a sentence below the heading.
         opens_at_end: whether the page opens it at its last frame, instead of its first.
+        wide: whether its pictures stand beside each other, where there is room.
     """
 
     frames: Sequence[Frame]
     title: str = ""
     description: str = ""
     opens_at_end: bool = False
+    wide: bool = False
 
 
-def write_page(path: str | Path, frames: Sequence[Frame], title: str, description: str = "") -> Path:
-    """Write a page with one player, whole or not at all; returns its path.
+def write_page(
+    path: str | Path,
+    frames: Sequence[Frame],
+    title: str,
+    description: str = "",
+    *,
+    wide: bool = False,
+    opens_at_end: bool = False,
+) -> Path:
+    """Write a page with one player, whole or not at all; returns its path. The last two arguments are those of `Part`.
 
     Raises:
         ViewError: no frames, or frames with different numbers or kinds of pictures.
@@ -74,7 +88,7 @@ def write_page(path: str | Path, frames: Sequence[Frame], title: str, descriptio
         'page.html'
     """
     with replacing(path) as file:
-        file.write(page(frames, title, description).encode("utf-8"))
+        file.write(page_of([Part(frames, opens_at_end=opens_at_end, wide=wide)], title, description).encode("utf-8"))
     return Path(path)
 
 
@@ -93,7 +107,7 @@ def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Seq
     for rows in trees:
         _check(rows)
     charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
-    script = bundle("patch.js", *PICTURES, "player.js")
+    script = bundle("patch.js", *PICTURES, "timeline.js", "player.js")
     start = f'play({theme.table()}, "");\n'  # the style sheet is in the head
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
@@ -142,7 +156,7 @@ def _section(part: Part, k: int) -> str:
     head = f'<h2 id="part{nth}">{name}</h2>\n' if part.title else ""
     head += f"<p>{_safe(part.description)}</p>\n" if part.description else ""
     body = f"""{head}<div class="lab-player" id="lab-player{nth}" data-frames="lab-frames{nth}" data-opens="{opens}"\
-{f' data-name="{name}"' * bool(name)}></div>
+{f' data-name="{name}"' * bool(name)}{" data-wide" * part.wide}></div>
 <div class="lab-static" id="lab-static{nth}">
 {static}
 <p>{_safe(shown.text)}</p>
@@ -196,7 +210,9 @@ def _frames(frames: Sequence[Frame], trees: Sequence[dict[str, Json]]) -> bytes:
     before: Json = None
     for frame, tree in zip(frames, trees, strict=True):
         change = {"tree": tree} if before is None else {"patch": diff(before, tree)}
-        rows.append({"label": text_of(frame.label), "text": text_of(frame.text), **change})
+        said = {"mark": text_of(frame.mark), "note": text_of(frame.note)}
+        told = {name: words for name, words in said.items() if words}
+        rows.append({"label": text_of(frame.label), "text": text_of(frame.text), **told, **change})
         before = tree
     return json.dumps(rows, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
@@ -208,7 +224,8 @@ def _base64(data: bytes) -> str:
 def _page_style() -> str:
     from importlib.resources import files
 
-    return (files("widgets") / "frontend" / "page.css").read_text(encoding="utf-8")
+    folder = files("widgets") / "frontend"
+    return "".join((folder / name).read_text(encoding="utf-8") for name in ("page.css", "timeline.css"))
 
 
 def _no_end_tag(code: str) -> str:

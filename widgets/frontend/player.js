@@ -4,6 +4,7 @@ import { announcer, calm, html, setText, setup, svg } from "./common.js";
 import { followTheme, lookSwitch } from "./look.js";
 import { createScene } from "./scene.js";
 import { createChart, importPlotly } from "./chart.js";
+import { createTimeline } from "./timeline.js";
 
 const SECONDS_PER_FRAME = 0.9;
 const SPEEDS = [0.25, 0.5, 1, 2, 4];
@@ -30,8 +31,10 @@ export async function play(colours, css) {
   document.addEventListener("pointerdown", chosen);
   document.addEventListener("keydown", (event) => {
     // Controls and pictures have keys of their own.
-    if (event.target.closest("input, select, button, a, .lab-scene, .lab-chart") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest(".lab-scene, .lab-chart, input:not([type=range]), select") || event.ctrlKey || event.metaKey || event.altKey) return;
     if (!current.keys[event.key]) return;
+    const own = event.target.closest("button, a, summary") ? /^( |Enter)$/ : event.target.matches("input") ? /^(Arrow|Home|End|Page)/ : null;
+    if (own?.test(event.key)) return;
     event.preventDefault();
     current.keys[event.key]();
   });
@@ -60,11 +63,15 @@ async function player(element, plotly) {
   const label = html("output", { class: "lab-step", "aria-live": "off" });
   const live = html("p", { class: "lab-text-twin", "aria-live": "polite", role: "status" });
   const say = announcer(live);
-  const seek = html("input", { type: "range", min: 0, max: frames.length - 1, step: 1, value: 0, "aria-label": "frame" });
   const speed = html("select", { "aria-label": "speed" }, ...SPEEDS.map((x) => html("option", { value: x }, `${x}×`)));
   speed.value = "1";
+  const marks = frames.flatMap((frame, i) => (frame.mark ? [[i, frame.mark]] : []));
+  const bookmarks = frames.flatMap((frame, i) => (frame.note ? [[i, frame.note]] : []));
+  const strip = html("div");
+  const timeline = createTimeline(strip, "frame", { seek: (i) => go(i), go: (k) => go(bookmarks[k][0]) });
   let at = -1;
   let timer = 0;
+  let loop = []; // [first] while it is being marked, [first, last] while it repeats
 
   const PLAY = "M-4 -7L7 0L-4 7Z";
   const PAUSE = "M-6 -7H-2V7H-6ZM2 -7H6V7H2Z";
@@ -72,8 +79,12 @@ async function player(element, plotly) {
   const back = button("step back", "M-5 -6V6M6 -6L-2 0L6 6Z", () => go(at - 1));
   const toggle = button("play", PLAY, () => (timer ? pause() : run()));
   const step = button("step", "M5 -6V6M-6 -6L2 0L-6 6Z", () => go(at + 1));
-  const bar = html("div", { class: "lab-bar", role: "group", "aria-label": element.dataset.name || "player" }, start, back, toggle, step, seek, label, speed);
-  if (frames.length > 1) element.append(bar);
+  const before = button("previous mark", "M-6 -6V6M-3 0H7M-3 0L2 -5M-3 0L2 5", () => toMark(-1));
+  const after = button("next mark", "M6 -6V6M3 0H-7M3 0L-2 -5M3 0L-2 5", () => toMark(1));
+  const repeat = button("loop from here", "M-7 -1V-4H6L3 -7M6 -4L3 -1M7 1V4H-6L-3 1M-6 4L-3 7", markLoop);
+  const buttons = [start, ...(marks.length ? [before] : []), back, toggle, step, ...(marks.length ? [after] : []), repeat];
+  const bar = html("div", { class: "lab-bar", role: "group", "aria-label": element.dataset.name || "player" }, ...buttons, label, speed);
+  if (frames.length > 1) element.append(bar, strip);
   element.append(panels, live);
 
   const views = frames[0].tree.pictures.map((picture) => {
@@ -86,12 +97,32 @@ async function player(element, plotly) {
     at = Math.max(0, Math.min(frames.length - 1, i));
     const frame = frames[at];
     frame.tree.pictures.forEach((picture, k) => views[k].draw(picture));
-    seek.value = at;
-    seek.setAttribute("aria-valuetext", frame.label);
-    setText(label, frame.label || `${at + 1} of ${frames.length}`);
+    const words = [frame.label || `${at + 1} of ${frames.length}`, frame.mark].filter(Boolean).join(" · ");
+    timeline.draw({ n: frames.length, at, words, marks, bookmarks, loop });
+    setText(label, words);
     say(frame.text);
     start.disabled = back.disabled = at === 0;
     step.disabled = at === frames.length - 1;
+    before.disabled = !marks.some(([i]) => i < at);
+    after.disabled = !marks.some(([i]) => i > at);
+  }
+
+  function toMark(way) {
+    const found = way > 0 ? marks.find(([i]) => i > at) : marks.findLast(([i]) => i < at);
+    if (found) go(found[0]);
+  }
+
+  // First the beginning of a loop is here, then its end is, then there is none; twice at one frame: all of them.
+  function markLoop() {
+    if (loop.length === 2) loop = [];
+    else if (!loop.length) loop = [at];
+    else if (loop[0] === at) loop = [0, frames.length - 1];
+    else loop = [Math.min(loop[0], at), Math.max(loop[0], at)];
+    const words = ["loop from here", "loop to here", "end loop"][loop.length];
+    repeat.setAttribute("aria-label", words);
+    repeat.title = `${words} (l)`;
+    repeat.setAttribute("aria-pressed", String(loop.length === 2));
+    show(at);
   }
 
   function go(i) {
@@ -100,13 +131,14 @@ async function player(element, plotly) {
   }
 
   function run() {
-    if (at === frames.length - 1) show(0);
+    if (loop.length === 2 ? at < loop[0] || at >= loop[1] : at === frames.length - 1) show(loop[0] ?? 0);
     // Said once and then kept quiet: a reader that speaks every frame of a film would never be done.
     live.setAttribute("aria-live", "off");
     mark("pause", PAUSE);
     const next = () => {
-      if (at >= frames.length - 1) return pause();
-      show(at + 1);
+      if (loop.length === 2) show(at >= loop[0] && at < loop[1] ? at + 1 : loop[0]);
+      else if (at >= frames.length - 1) return pause();
+      else show(at + 1);
       timer = setTimeout(next, (1000 * SECONDS_PER_FRAME) / Number(speed.value));
       return undefined;
     };
@@ -126,8 +158,7 @@ async function player(element, plotly) {
     toggle.querySelector("path").setAttribute("d", path);
   }
 
-  seek.addEventListener("input", () => go(Number(seek.value)));
   show(Number(element.dataset.opens));
-  const keys = { " ": () => (timer ? pause() : run()), ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(frames.length - 1) };
-  return { keys };
+  const keys = { " ": () => (timer ? pause() : run()), ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(frames.length - 1), "[": () => toMark(-1), "]": () => toMark(1), l: markLoop };
+  return { keys, bar: frames.length > 1 ? bar : null };
 }

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.events import Recording
-from widgets.export.film import frames_of
+from widgets.export.film import frames_of, stops_of
 from widgets.export.page import Frame, Part, page_of
 from widgets.fold import Positions
 from widgets.gallery.runs import Runs
-from widgets.transport import Transport
 from widgets.view import View
 from widgets.views.cluster.view import ClusterView
 from widgets.views.data_parallel.view import DataParallelView
@@ -79,7 +78,7 @@ EXHIBITS: list[Exhibit] = [
 def part_of(exhibit: Exhibit, runs: Runs) -> Part:
     """The player of an exhibit."""
     view = (exhibit.made or exhibit.view)(getattr(runs, exhibit.run))
-    stops = Transport(view.stop_positions(view.recording)).stops
+    stops = stops_of([view])
     if exhibit.stops is not None:
         stops = exhibit.stops(stops)
     if exhibit.opens_at_end:  # what came after the last stop, as an evaluation, belongs to it

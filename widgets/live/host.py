@@ -54,6 +54,7 @@ class Host(anywidget.AnyWidget):
     def __init__(self, picture: Picture, text: str = "", *, height: int = 0, pacer: Pacer = PACER) -> None:
         self._guard = threading.RLock()
         self._pacer = pacer
+        self._latest: tuple[Picture, dict[str, Json]] | None = None
         self._sent = self._wanted = self._tree(picture, text)
         self._number = self._acked = 0
         self._whole = False
@@ -71,7 +72,9 @@ class Host(anywidget.AnyWidget):
     def _tree(self, picture: Picture, text: str) -> dict[str, Json]:
         if not isinstance(picture, self.accepts):
             raise ViewError(f"{type(self).__name__} draws a {self.accepts.__name__}", given=type(picture).__name__)
-        return {**tree_of(picture), "text": text_of(text or picture.caption)}
+        tree = tree_of(picture, self._latest)
+        self._latest = picture, tree
+        return {**tree, "text": text_of(text or picture.caption)}
 
     def show(self, picture: Picture, text: str = "") -> None:
         """Show `picture` from now on; from any thread, as often as you like: the latest wins.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -88,8 +89,7 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             workers[event.worker] = Worker(event.worker, event.state, event.holds, event.pid, event.memory_bytes,
                                            event.memory_limit_bytes, event.cpu_percent)  # fmt: skip
             if before is None or before.state != event.state:
-                number = list(workers).index(event.worker)
-                changes["last"] = f"Worker {number} is {event.state}."
+                changes["last"] = _seen(list(workers).index(event.worker), before, event.state, ranks)
         case RankStarted():
             _started(event, workers, ranks, changes)
         case RankFinished() if event.rank in ranks:
@@ -114,6 +114,19 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             old = ranks.get(event.rank, Rank("", 0))
             ranks[event.rank] = old._replace(n_refused=old.n_refused + 1, refused=_line(event.reason))
             changes["last"] = f"Rank {event.rank} showed a stranger out{because(_line(event.reason))}."
+
+
+def _seen(number: int, before: Worker | None, state: str, ranks: Mapping[int, Rank]) -> str:
+    """What a look at a worker found new: of one that is free, whether it was given back, and what its ranks came to."""
+    if state != "idle":
+        return f"Worker {number} is {state}."
+    if before is None:
+        return f"Worker {number} was seen: it is free."
+    ends = Counter(r.state for r in ranks.values() if r.worker)
+    if not ends or "running" in ends:
+        return f"Worker {number} was given back."
+    ended = ", ".join(f"{n} rank{'s' * (n > 1)} {end}" for end, n in ends.items())
+    return f"{ended}; worker {number} was given back."
 
 
 def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Rank], changes: dict[str, Any]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from widgets.fold import Events
 from widgets.pictures.theme import short
+from widgets.views.nothing import nothing_for
 from widgets.views.pipeline.moment import Moment
 from widgets.views.pipeline.trace import Trace
 
@@ -107,22 +109,18 @@ def caption(moment: Moment) -> str:
     )
 
 
-def why_empty(trace: Trace, *, ended: bool, others: bool, chosen: int | None) -> str:
+def why_empty(trace: Trace, events: Events, chosen: int | None) -> str:
     """Why there is no picture.
 
     Args:
-        ended: nothing more will come.
-        others: ranks or training steps were recorded.
+        events: the recording that it would be of.
         chosen: the step that was asked for.
     """
     if trace.n and chosen is not None:
         return f"There is no step {short(chosen)} here: choose another."
     if trace.running:
         return "A pipeline has begun; its first action is not finished yet."
-    if not ended:
+    if events.live:
         return "No action of a pipeline is finished yet: each will be a bar."
-    if others:
-        return (
-            "What was recorded ran no pipeline: no stage took a micro-batch. lab.fit(..., on=Pipeline(cluster)) does."
-        )
-    return "Nothing was recorded: a pipeline runs with lab.fit(..., on=Pipeline(cluster))."
+    write = "run = lab.fit(model, train, on=Pipeline(cluster)), then PipelineView(run)"
+    return nothing_for("PipelineView", "a training on a pipeline, stage by stage", write, events)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.events import ActionFinished, Event, RankFinished, RankStarted, StepFinished
+from lab.events import ActionFinished, Event, RankFinished, StepFinished
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -102,8 +102,7 @@ class PipelineView(View[Trace]):
         return self._why_empty(state) if moment is None else account(moment)
 
     def _why_empty(self, state: Trace) -> str:
-        others = any(len(self.recording.positions(kind)) for kind in (RankStarted, StepFinished))
-        return why_empty(state, ended=not self.recording.live, others=others, chosen=self.step)
+        return why_empty(state, self.recording, self.step)
 
     def stop_positions(self, events: Events) -> Positions:
         """After each action, in order of time, and at each step's end."""

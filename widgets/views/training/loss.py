@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
-from widgets.fold import Stretch
+from widgets.fold import Events, Stretch
+from widgets.landmarks import Landmarks
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
 from widgets.view import View
@@ -75,6 +76,14 @@ class LossView(View[Curve]):
 
     def start(self) -> Curve:
         return Curve()
+
+    def landmarks(self, events: Events) -> Landmarks:
+        """Where it was tested: every stop is a step already."""
+        tests = events.columns(Evaluated)
+        where, splits = events.positions(Evaluated), np.asarray(tests["split"])
+        names = dict.fromkeys(splits)
+        groups = [(f"{name} at step", where[splits == name], tests["step"][splits == name]) for name in names]
+        return Landmarks.of(groups) if groups else super().landmarks(events)
 
     def fold(self, state: Curve, event: Event) -> Curve:
         match event:

@@ -1,0 +1,34 @@
+"""`diff`: the first event in which two recordings differ, in three lines, and as a page where one is wanted."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from lab.cli import outputs
+from lab.errors import LabError
+from lab.events import Recording, compare
+
+SAME, DIFFERENT, UNREADABLE = 0, 1, 2
+
+
+def diff(arguments: argparse.Namespace) -> int:
+    """Compare; 0 for the same, 1 for a difference, 2 for what cannot be read, compared or written."""
+    try:
+        outputs.require_writable(arguments.html, "page", outputs.REPORT_ROOM)
+        a, b = Recording.load(arguments.a), Recording.load(arguments.b)
+        found = compare(a, b, tolerance=arguments.tolerance)
+        print(found.text)
+        if arguments.html:
+            from widgets.views.difference.view import DifferenceView
+
+            DifferenceView(a, b, tolerance=arguments.tolerance).export(arguments.html)
+            print(f"The page is in {arguments.html}")
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return UNREADABLE
+    except OSError as error:
+        print(f"the page could not be written\ngiven: {arguments.html}: {error.strerror or error}\n"
+              "hint:  name another place, or make room", file=sys.stderr)  # fmt: skip
+        return UNREADABLE
+    return SAME if found.difference is None else DIFFERENT

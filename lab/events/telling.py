@@ -1,0 +1,261 @@
+"""Events in words: one of them on one line, the operation it belongs to, and where two runs differ in three lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from lab.events.catalogue import (
+    ActionFinished,
+    ActionStarted,
+    ActivationMoved,
+    BackwardFinished,
+    BackwardStarted,
+    ChunkMoved,
+    CollectiveFinished,
+    CollectiveStarted,
+    Evaluated,
+    GradientCleared,
+    GradientStored,
+    HyperparameterChanged,
+    LeafUsed,
+    OpRecorded,
+    ParameterMeasured,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    ReplicaAdvanced,
+    RuleApplied,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    ValueSeen,
+    ValueWritten,
+)
+from lab.events.cells import cell_of
+from lab.events.event import Event, fields_of
+
+if TYPE_CHECKING:
+    from lab.events.diff import Difference, Side
+    from lab.events.recording import Recording
+
+MOST = 90
+"""Letters of a value or a source line."""
+
+
+class Place(NamedTuple):
+    """The operation that an event belongs to.
+
+    Attributes:
+        op: its name, "" if the event belongs to none.
+        called: of a leaf its name, "" where it has none.
+        module: in whose forward it ran.
+        text: of the source line, as recorded.
+    """
+
+    op: str = ""
+    called: str = ""
+    module: str = ""
+    file: str = ""
+    line: int = 0
+    text: str = ""
+
+    @property
+    def name(self) -> str:
+        """What to call it: the operation, or the leaf."""
+        return self.op or (f"leaf {self.called}" if self.called else "")
+
+    @property
+    def where(self) -> str:
+        """File, line and text, "" where they are not known.
+
+        Example:
+            >>> Place("tanh", file="/home/me/model.py", line=12, text="y = lab.tanh(x)").where
+            'line 12 of model.py: y = lab.tanh(x)'
+        """
+        if not self.line:
+            return ""
+        file = cell_of(self.file) or self.file.replace("\\", "/").rsplit("/", 1)[-1]
+        return f"line {self.line} of {file}{f': {short(self.text)}' if self.text else ''}"
+
+
+def place_of(recording: Recording, event: Event, position: int, rank: int) -> Place:
+    """The operation or leaf that an event of a recording belongs to: that of its node, as it was then."""
+    node = getattr(event, "node", getattr(event, "root", None))
+    if not event.per_operation or node is None:
+        return Place()
+    return place_of_node(recording, node, position, rank)
+
+
+def place_of_node(recording: Recording, node: int, position: int, rank: int) -> Place:
+    """The operation or leaf that had this number at a position."""
+    for kind in (OpRecorded, LeafUsed):
+        columns = recording.columns(kind, 0, position + 1)
+        rows = np.flatnonzero((columns["node"] == node) & (columns["rank"] == rank))
+        if not len(rows):
+            continue
+        found = recording[int(columns["position"][rows[-1]])]
+        if isinstance(found, OpRecorded):
+            return Place(found.op, "", found.module, found.file, found.line, recording.source(found.file, found.line))
+        if isinstance(found, LeafUsed):
+            return Place(called=found.name or "without a name")
+    return Place()
+
+
+# --- one event -------------------------------------------------------------------------------------------------------
+
+
+def told(event: Event, place: Place = Place()) -> str:  # noqa: B008 -- a NamedTuple: frozen
+    """What happened, on one line.
+
+    Args:
+        place: the operation that it belongs to.
+
+    Example:
+        >>> told(StepFinished(3, 0, 0.25, 64, 1.5))
+        'step 3: loss 0.25'
+        >>> told(RuleApplied(7, "tanh", (6,), 0))
+        'backward of tanh'
+    """
+    words = WORDS.get(type(event))
+    if words is not None:
+        return words(event, place.name or "a value")
+    fields = (f"{name} {shown(getattr(event, name))}" for name in fields_of(type(event)))
+    return short(f"{type(event).__name__}: {', '.join(fields)}")
+
+
+def _seen(event: ValueSeen, name: str) -> str:
+    what = {"value": "value of", "gradient": "gradient of", "contribution": "contribution to"}.get(event.role, "")
+    number = shown(event.value) if event.value is not None else f"mean {event.mean!r}, norm {event.norm!r}"
+    return short(f"{what} {name}: {number}")
+
+
+_SHAPE: Callable[[tuple[int, ...]], str] = lambda shape: "" if not shape else f", shape {shape}"  # noqa: E731
+
+WORDS: Mapping[type[Event], Callable[..., str]] = {
+    LeafUsed: lambda e, _: f"leaf {e.name or 'without a name'}{_SHAPE(e.shape)}, {e.dtype}",
+    OpRecorded: lambda e, _: f"{e.op}{f' ({e.params})' * bool(e.params)}{_SHAPE(e.shape)}, {e.dtype}",
+    ValueSeen: _seen,
+    BackwardStarted: lambda e, name: f"backward starts at {name}: {e.n_nodes} nodes",
+    RuleApplied: lambda e, _: f"backward of {e.op}",
+    GradientStored: lambda e, name: f"gradient of {name} {'added' if e.accumulated else 'stored'}",
+    GradientCleared: lambda _, name: f"gradient of {name} cleared",
+    ValueWritten: lambda _, name: f"{name} written in place",
+    BackwardFinished: lambda e, _: f"backward finished: {e.n_nodes} nodes",
+    RunStarted: lambda e, _: short(f"run started: {e.model}, {e.optimizer}"),
+    RunFinished: lambda e, _: f"run {e.state} after {e.n_steps} steps",
+    StepFinished: lambda e, _: f"step {e.step}: loss {e.loss!r}",
+    Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {e.loss!r}, accuracy {e.accuracy!r}",
+    ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {e.norm!r}",
+    HyperparameterChanged: lambda e, _: f"{e.name} set to {e.value!r} at step {e.step}",
+    RankStarted: lambda e, _: f"rank started, one of {e.world_size}",
+    RankFinished: lambda e, _: f"rank {e.state}",
+    RankLost: lambda e, _: f"rank {e.lost_rank} was lost",
+    CollectiveStarted: lambda e, _: f"{e.operation} ({e.algorithm}) number {e.collective} entered, {e.n_bytes:,} bytes",
+    CollectiveFinished: lambda e, _: f"{e.operation} ({e.algorithm}) number {e.collective} left",
+    ChunkMoved: lambda e, _: (
+        f"chunks {e.start} to {e.stop} from rank {e.src} to {e.dst}, {'added' if e.reduces else 'stored'}"
+    ),
+    ReplicaAdvanced: lambda e, _: (
+        f"replica at step {e.step}: {e.phase}, loss {e.loss!r}, norm {e.norm!r}, checksum {e.checksum}"
+    ),
+    ActivationMoved: lambda e, _: f"{e.kind} of micro-batch {e.micro} from stage {e.src_stage} to {e.dst_stage}",
+    ActionStarted: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} began",
+    ActionFinished: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} done",
+}
+"""A line for each kind of the lab; others are told by their fields."""
+
+
+def shown(value: object) -> str:
+    """A value on a short line, its numbers with all their digits.
+
+    Example:
+        >>> shown(0.1), shown(np.array([[1.0, 2.0]])), shown(np.array(3.5))
+        ('0.1', '[[1.0, 2.0]]', '3.5')
+    """
+    if isinstance(value, np.ndarray):
+        return short(str(value.tolist())) if value.size <= 8 else f"{value.shape} {value.dtype}"
+    return short(value if isinstance(value, str) else repr(value))
+
+
+def short(text: str) -> str:
+    """A text on one line, cut where it is too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= MOST else f"{line[: MOST - 1]}…"
+
+
+# --- a difference ----------------------------------------------------------------------------------------------------
+
+
+def words_of(found: Difference) -> tuple[str, str, str]:
+    """A difference in three lines: where, what on both sides, and how much agreed before."""
+    side = found.a if found.a.event is not None else found.b
+    place = found.a.place if found.a.place.where else found.b.place
+    where = f" ({place.where})" if place.where else ""
+    n = f"{found.agreed:,} event{'s' * (found.agreed != 1)} of rank {found.rank}"
+    if found.ran_on:
+        ended = "b" if found.ran_on == "a" else "a"
+        longer = found.a if found.ran_on == "a" else found.b
+        what = told(longer.event, longer.place) if longer.event is not None else ""
+        why = f" ({ended}: {found.why_short})" if found.why_short else ""
+        return (
+            f"{ended} has ended where {found.ran_on} goes on, on rank {found.rank}; until there they agree{why}.",
+            f"{found.ran_on} goes on with: {what}.",
+            f"{n} agreed before.{_later(found)}",
+        )
+    event = side.event
+    if found.field and event is not None:
+        name = found.a.place.name or found.b.place.name
+        what = f"{_field_words(found.field, event)}{f' of {name}' * bool(name and event.per_operation)}"
+        first = f"First difference on rank {found.rank}: the {what}{where or _at_step(event)}."
+        return first, _both(found), f"{n} agreed before.{_later(found)}"
+    first = f"First difference on rank {found.rank}: the runs do different things{where}."
+    return first, f"a: {_did(found.a)}; b: {_did(found.b)}.", f"{n} agreed before.{_later(found)}"
+
+
+def _did(side: Side) -> str:
+    return "nothing more" if side.event is None else told(side.event, side.place)
+
+
+def _later(found: Difference) -> str:
+    if not found.later:
+        return ""
+    ranks = ", ".join(map(str, found.later))
+    return f" Rank{'s' * (len(found.later) > 1)} {ranks} differ{'s' * (len(found.later) == 1)} later."
+
+
+def _field_words(field: str, event: Event) -> str:
+    if isinstance(event, ValueSeen):
+        what = {"gradient": "gradient", "contribution": "contribution to the gradient"}.get(event.role, "value")
+        return what if field == "value" else f"{field.replace('_', ' ')} of the {what}"
+    if isinstance(event, HyperparameterChanged):
+        return event.name
+    if isinstance(event, OpRecorded):
+        return {"op": "operation", "parents": "operands", "constants": "constants"}.get(field, field)
+    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter"}
+    owner = kind.get(type(event).__name__, "")
+    return f"{owner} {field}".replace("_", " ").strip()
+
+
+def _at_step(event: Event) -> str:
+    step = getattr(event, "step", None)
+    return "" if step is None else f" at step {step}"
+
+
+def _both(found: Difference) -> str:
+    """The values on both sides; of arrays the first entry that differs."""
+    x, y = found.a.value, found.b.value
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and x.dtype == y.dtype:
+        unlike = (x != y) & ~((x != x) & (y != y)) if x.dtype.kind in "fc" else x != y  # noqa: PLR0124 -- nan
+        at = np.argwhere(unlike)
+        if len(at) and x.ndim:
+            index = tuple(at[0].tolist())
+            n = f"{len(at):,} of {x.size:,} entries differ, first {list(index)}: "
+            return f"{n}{x[index].item()!r} in a, {y[index].item()!r} in b."
+    if found.field == "constants" and isinstance(x, tuple) and isinstance(y, tuple):
+        x, y = (", ".join(filter(None, texts)) for texts in (x, y))
+    elif found.field in ("parents", "targets"):
+        return f"a: {_did(found.a)}, from other values than b: {_did(found.b)}."
+    return f"{shown(x)} in a, {shown(y)} in b."

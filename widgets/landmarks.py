@@ -1,0 +1,95 @@
+"""Landmarks: the places of a recording that one looks for, as training steps, backward walks and collectives.
+
+Positions are columns and names are made when somebody asks, so that a recording of a million steps has a million
+landmarks at no cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lab.events import BackwardStarted, CollectiveStarted, Event, StepFinished
+from widgets.fold import Events, Positions
+
+Ints = npt.NDArray[np.int64]
+
+
+class Landmarks(NamedTuple):
+    """Landmarks of a recording, in order.
+
+    Attributes:
+        positions: how many events have been folded at each, ascending.
+        words: for each the number of its word in `names`.
+        numbers: which of that word it is: step 12 has 12; -1 for what there is only one of.
+        names: the words.
+
+    Example:
+        >>> marks = Landmarks.of([("step", np.array([3, 9]), np.array([1, 2])), ("test", np.array([5]), np.array([1]))])
+        >>> marks.positions.tolist(), [marks.name(k) for k in range(3)]
+        ([4, 6, 10], ['step 1', 'test 1', 'step 2'])
+    """
+
+    positions: Positions
+    words: Ints
+    numbers: Ints
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, groups: Sequence[tuple[str, Positions, Ints]]) -> Landmarks:
+        """Landmarks after the events at these positions: word, positions and numbers of each group."""
+        names = tuple(dict.fromkeys(word for word, _, _ in groups))
+        empty = np.empty(0, np.int64)
+        positions = np.concatenate([empty, *(where + 1 for _, where, _ in groups)])
+        words = np.concatenate([empty, *(np.full(len(where), names.index(word)) for word, where, _ in groups)])
+        numbers = np.concatenate([empty, *(np.asarray(n, np.int64) for _, _, n in groups)])
+        order = np.argsort(positions, kind="stable")
+        return cls(positions[order], words[order], numbers[order], names)
+
+    def name(self, k: int) -> str:
+        """What the k-th is called."""
+        word, number = self.names[self.words[k]], int(self.numbers[k])
+        return word if number < 0 else f"{word} {number}"
+
+    def at(self, stops: Positions) -> Ints:
+        """For each landmark the stop at which it is seen: the first that is not before it."""
+        found: Ints = np.minimum(np.searchsorted(stops, self.positions), len(stops) - 1)
+        return found
+
+    def named_at(self, stops: Positions, most: int = 400) -> dict[int, str]:
+        """Stops that have landmarks, with their names; of more than `most` stops some, evenly chosen."""
+        at = self.at(stops)
+        where = np.unique(at)
+        if len(where) > most:
+            where = where[np.unique(np.linspace(0, len(where) - 1, most).astype(int))]
+        first, last = np.searchsorted(at, where), np.searchsorted(at, where, side="right")
+        return {
+            int(i): ", ".join(self.name(k) for k in range(f, min(t, f + 3)))
+            for i, f, t in zip(where, first.tolist(), last.tolist(), strict=True)
+        }
+
+
+def landmarks_of(events: Events) -> Landmarks:
+    """Training steps, backward walks and collectives; of what many ranks do together, that of the lowest."""
+    steps, walks = events.columns(StepFinished), events.columns(BackwardStarted)
+    calls = events.columns(CollectiveStarted)
+    where, step = _of_lowest(events, StepFinished, steps["rank"], steps["step"])
+    groups = [("step", where, step)]
+    where, _ = _of_lowest(events, BackwardStarted, walks["rank"], walks["root"])
+    groups.append(("backward walk", where, np.arange(1, len(where) + 1)))
+    where, call = _of_lowest(events, CollectiveStarted, calls["rank"], calls["collective"])
+    operation = np.asarray(calls["operation"])[: len(calls["rank"])]
+    mine = operation[np.asarray(calls["rank"]) == np.min(calls["rank"])] if len(where) else operation
+    groups += [(f"{name}".replace("_", "-"), where[mine == name], call[mine == name]) for name in dict.fromkeys(mine)]
+    return Landmarks.of(groups)
+
+
+def _of_lowest(events: Events, kind: type[Event], rank: Ints, number: Ints) -> tuple[Positions, Ints]:
+    where = events.positions(kind)[: len(rank)]
+    if not len(rank):
+        return where, np.empty(0, np.int64)
+    mine = rank == rank.min()
+    return where[mine], np.asarray(number)[mine]
