@@ -32,7 +32,7 @@ def run(*words, preexec_fn=None, **environment):
                           capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("doctor",), ("warm",)])
+@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("diff",), ("doctor",), ("warm",)])
 def test_help_is_given(verb):
     done = run(*verb, "--help")
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -134,6 +135,13 @@ def _seen(event: ValueSeen, name: str) -> str:
 
 _SHAPE: Callable[[tuple[int, ...]], str] = lambda shape: "" if not shape else f", shape {shape}"  # noqa: E731
 
+
+def _replica(event: ReplicaAdvanced) -> str:
+    known = {name: getattr(event, name) for name in ("loss", "norm")}
+    words = [f", {name} {value!r}" for name, value in known.items() if not math.isnan(value)]
+    return "".join(words) + (f", checksum {event.checksum}" if event.phase == "updated" else "")
+
+
 WORDS: Mapping[type[Event], Callable[..., str]] = {
     LeafUsed: lambda e, _: f"leaf {e.name or 'without a name'}{_SHAPE(e.shape)}, {e.dtype}",
     OpRecorded: lambda e, _: f"{e.op}{f' ({e.params})' * bool(e.params)}{_SHAPE(e.shape)}, {e.dtype}",
@@ -158,9 +166,7 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ChunkMoved: lambda e, _: (
         f"chunks {e.start} to {e.stop} from rank {e.src} to {e.dst}, {'added' if e.reduces else 'stored'}"
     ),
-    ReplicaAdvanced: lambda e, _: (
-        f"replica at step {e.step}: {e.phase}, loss {e.loss!r}, norm {e.norm!r}, checksum {e.checksum}"
-    ),
+    ReplicaAdvanced: lambda e, _: f"replica at step {e.step}: {e.phase}{_replica(e)}",
     ActivationMoved: lambda e, _: f"{e.kind} of micro-batch {e.micro} from stage {e.src_stage} to {e.dst_stage}",
     ActionStarted: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} began",
     ActionFinished: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} done",
