@@ -16,12 +16,13 @@ logs.start()
 
 _ROOMS: dict[str, str] = {
     "lab.autograd": "Tensor anomaly_mode concatenate no_grad stack tensor",
+    "lab.autograd.explanation": "why",
     "lab.config": "settings",
     "lab.errors": "LabError",
     "lab.events": "Recording first_difference listen record",
     "lab.graph": "Graph make_graph",
     "lab.ops": "PRIMITIVES random_key",
-    "lab.training": "evaluate fit last_run runs",
+    "lab.training": "evaluate fit last_run runs step_through",
     "lab.transforms": "grad jit jvp value_and_grad vjp vmap",
 }
 _OPS = [

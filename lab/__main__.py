@@ -1,4 +1,4 @@
-"""The command line: `python -m lab open | train | replay | diff | doctor | warm`, also installed as `autodiff-lab`.
+"""The command line: `python -m lab VERB`, also installed as `autodiff-lab`; `python -m lab --help` lists the verbs.
 
 Each verb is one function that returns an exit code: 0 well, 1 not well, 2 a wrong command, 130 after Ctrl-C.
 """
@@ -49,31 +49,47 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="autodiff-lab", description="An interactive visual lab for automatic "
-                                     "differentiation and parallel training.")
+    parser = argparse.ArgumentParser(
+        prog="autodiff-lab",
+        description="An interactive visual lab for automatic differentiation and parallel training.",
+    )
     parser.add_argument("--version", action="version", version=f"autodiff-lab {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
 
-    verb = verbs.add_parser("open", help="open the lessons in JupyterLab",
-                            description="Copy the lessons into a folder of yours and open them in JupyterLab, on this "
-                            "machine only. A lesson that you changed is never overwritten: a newer version of it is "
-                            "put beside it as NAME.new.ipynb. In a checkout of the project and without FOLDER, its "
-                            "own notebooks are opened.")
-    verb.add_argument("folder", nargs="?", type=Path, metavar="FOLDER",
-                      help=f"where your copies are (default: {opener.DEFAULT_FOLDER})")
+    verb = verbs.add_parser(
+        "open",
+        help="open the lessons in JupyterLab",
+        description="Copy the lessons into a folder of yours and open them in JupyterLab, on this "
+        "machine only. A lesson that you changed is never overwritten: a newer version of it is "
+        "put beside it as NAME.new.ipynb. In a checkout of the project and without FOLDER, its "
+        "own notebooks are opened.",
+    )
+    verb.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        metavar="FOLDER",
+        help=f"where your copies are (default: {opener.DEFAULT_FOLDER})",
+    )
     verb.add_argument("--no-browser", action="store_true", help="print the address instead of opening a browser")
     verb.add_argument("--port", type=_port, default=8888, help="first port to try; the next free one is taken")
     verb.set_defaults(run=_open)
 
     verb_arguments.add_to(verbs)
 
-    verb = verbs.add_parser("doctor", help="check this machine, and say what to do where something is wrong",
-                            description="Check in a few seconds whether the lab can work here; each line that failed "
-                            "has its cure. The exit code is 1 when one failed. LAB_LOG=debug tells more.")
+    verb = verbs.add_parser(
+        "doctor",
+        help="check this machine, and say what to do where something is wrong",
+        description="Check in a few seconds whether the lab can work here; each line that failed "
+        "has its cure. The exit code is 1 when one failed. LAB_LOG=debug tells more.",
+    )
     verb.set_defaults(run=lambda _: doctor.report())
 
-    verb = verbs.add_parser("warm", help="compile the kernels now, so that no lesson waits for them",
-                            description="Compile every kernel and keep the result on disk.")
+    verb = verbs.add_parser(
+        "warm",
+        help="compile the kernels now, so that no lesson waits for them",
+        description="Compile every kernel and keep the result on disk.",
+    )
     verb.set_defaults(run=lambda _: _warm())
     return parser
 

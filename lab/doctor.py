@@ -34,7 +34,8 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "LAB_LOG": ("", "level of the lab's messages on stderr, read at `import lab`: debug, info, warning or error"),
     "LAB_CACHE_DIR": ("", "folder for compiled kernels; empty is XDG_CACHE_HOME, ~/.cache, or the temporary folder"),
     "LAB_PROGRESS": (
-        "my_progress.json", "file with the answers to the lessons, in the folder of the notebook; empty keeps nothing"
+        "my_progress.json",
+        "file with the answers to the lessons, in the folder of the notebook; empty keeps nothing",
     ),
     "LAB_CHROMIUM": ("", "path of the browser that the browser tests drive"),
 }
@@ -169,8 +170,9 @@ def packages() -> str:
             missing.append((name, lowest, version))
     if missing:
         wanted = '" "'.join(f"{name}>={lowest}" for name, lowest, _ in missing)
-        raise Ailment(", ".join(f"{name} {version} (needs {lowest})" for name, lowest, version in missing),
-                      _install(wanted))
+        raise Ailment(
+            ", ".join(f"{name} {version} (needs {lowest})" for name, lowest, version in missing), _install(wanted)
+        )
     return ", ".join(found)
 
 
@@ -202,11 +204,17 @@ def kernel_cache() -> str:
 
     folder, wanted = kernels.cache_folder(), os.environ.get("LAB_CACHE_DIR")
     if wanted and not folder.is_relative_to(Path(wanted).absolute()):
-        raise Ailment(f"{folder}, because {wanted} cannot be written or is open to others",
-                      f"chmod 700 {wanted}, or set LAB_CACHE_DIR to another folder of yours", serious=False)
+        raise Ailment(
+            f"{folder}, because {wanted} cannot be written or is open to others",
+            f"chmod 700 {wanted}, or set LAB_CACHE_DIR to another folder of yours",
+            serious=False,
+        )
     if not folder.name.startswith("kernels-"):  # the stand-in of a process that found no folder to keep kernels in
-        raise Ailment("kernels are compiled anew by every process: no folder of yours can be written",
-                      "set LAB_CACHE_DIR to a folder that only you can write", serious=False)
+        raise Ailment(
+            "kernels are compiled anew by every process: no folder of yours can be written",
+            "set LAB_CACHE_DIR to a folder that only you can write",
+            serious=False,
+        )
     return str(folder)
 
 

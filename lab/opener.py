@@ -66,8 +66,11 @@ def prepare(folder: Path | None) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         written = copy_lessons({path.name: path.read_bytes() for path in lessons()}, folder)
     except OSError as error:
-        raise ArgumentError("the lessons cannot be copied", given=f"{folder}: {error.strerror}",
-                            hint="name another folder: autodiff-lab open FOLDER") from error
+        raise ArgumentError(
+            "the lessons cannot be copied",
+            given=f"{folder}: {error.strerror}",
+            hint="name another folder: autodiff-lab open FOLDER",
+        ) from error
     for name in written:
         print(f"{folder / name}")
     return folder.resolve()
@@ -142,11 +145,19 @@ def serve(folder: Path, *, port: int = 8888, browser: bool = True) -> int:
     shown = browser and has_display()
     token = secrets.token_hex(24)
     command = [
-        sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
-        f"--ServerApp.root_dir={folder}", f"--LabApp.default_url=/lab/tree/{first.name}",
-        f"--ServerApp.open_browser={shown}", "--ServerApp.log_level=ERROR", "--LabApp.log_level=ERROR",
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        f"--ServerApp.root_dir={folder}",
+        f"--LabApp.default_url=/lab/tree/{first.name}",
+        f"--ServerApp.open_browser={shown}",
+        "--ServerApp.log_level=ERROR",
+        "--LabApp.log_level=ERROR",
         # No news and no search for updates: nothing leaves this machine.
-        "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.news_url=None",
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--ServerApp.allow_root=True")  # a container's only user; nothing else can reach the server
@@ -154,8 +165,10 @@ def serve(folder: Path, *, port: int = 8888, browser: bool = True) -> int:
         url = _url(server, token, Path(home["JUPYTER_RUNTIME_DIR"]))
         if url:
             print(f"The lab is open at {url}lab/tree/{first.name}?token={token}")
-            print("Press Ctrl-C here to close it." if shown else "Open that address in a browser; Ctrl-C closes it.",
-                  flush=True)
+            print(
+                "Press Ctrl-C here to close it." if shown else "Open that address in a browser; Ctrl-C closes it.",
+                flush=True,
+            )
         return server.wait()
 
 
@@ -211,7 +224,8 @@ def _running(command: list[str], environment: Mapping[str, str]) -> Iterator[sub
     before = {number: signal.signal(number, leave) for number in watched}
     log.debug("starting %s", command)
     server = subprocess.Popen(  # noqa: S603 - the words are our own, and no shell reads them
-        command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True)
+        command, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         yield server
     finally:

@@ -9,14 +9,17 @@ import select
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from lab import __main__ as cli
 from lab import doctor, kernels, opener
+from lab.cli.keeping import Keeper, Pace
 from lab.errors import KernelError
-from lab.events import RankStarted, Recording, StepFinished
+from lab.events import RankStarted, Recording, StepFinished, bus
+from lab.events.recording import LIMIT
 from lab.parallel.cluster import memory
 from tests.support import free_port, without_root_powers
 from widgets.export.facts import facts_of
@@ -32,7 +35,10 @@ def run(*words, preexec_fn=None, **environment):
                           capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("diff",), ("doctor",), ("warm",)])
+VERBS = ("open", "train", "replay", "diff", "gallery", "doctor", "warm")
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
 def test_help_is_given(verb):
     done = run(*verb, "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -44,6 +50,27 @@ def test_a_wrong_command_is_2_with_the_usage(words):
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert "usage: autodiff-lab" in done.stderr
+
+
+@pytest.mark.parametrize(("out", "why"), [
+    ("nowhere/gallery.html", "No such file or directory"), ("folder.html", "Is a directory"),
+    ("pipe.html", "it is a device, a pipe or a socket, and no file"),
+])  # fmt: skip
+def test_a_gallery_that_cannot_be_written_is_refused_before_anything_runs(tmp_path, capsys, out, why):
+    (tmp_path / "folder.html").mkdir()
+    os.mkfifo(tmp_path / "pipe.html")
+    assert cli.main(["gallery", "--out", str(tmp_path / out)]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[0] == "the gallery cannot be written"
+    assert why in said.err.splitlines()[1]
+
+
+def test_a_gallery_is_a_page(capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(["gallery", "--out", "gallery.svg"])
+    assert left.value.code == 2
+    assert "a page has a name that ends in .html" in capsys.readouterr().err
 
 
 def test_version_is_the_packages():
@@ -357,6 +384,25 @@ def test_a_scheduler_that_is_not_there_is_told_in_three_lines(capsys):
     assert len(said.err.splitlines()) == 3
 
 
+@pytest.mark.parametrize(("words", "free", "problem", "hint"), [
+    ("--workers 1000", None, "so many workers are not started on one machine",
+     "--workers 64 at most; --scheduler ADDRESS uses a cluster that is there"),
+    ("--workers 4", 200, "there is too little memory for 4 workers",
+     "--workers 1, or close other notebooks; a recorded run can be looked at without workers"),
+    ("--workers 6 --parallel pipeline", None, "there are fewer layers than workers",
+     "--workers 5 at most, or --parallel data"),
+])
+def test_more_workers_than_there_can_be_are_refused_in_the_words_of_the_command_line(
+    words, free, problem, hint, monkeypatch, capsys
+):
+    here = memory.Room(free * memory.MB, 512 * memory.MB, memory.CONTAINER) if free else None
+    monkeypatch.setattr(memory, "room", lambda: here)
+    assert cli.main(["train", *words.split()]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [err.splitlines()[0], err.splitlines()[2]] == [problem, f"hint:  {hint}"]
+
+
 def test_a_training_killed_at_any_moment_leaves_the_old_report_whole(tmp_path):
     page = tmp_path / "a.html"
     page.write_text("old")
@@ -364,6 +410,59 @@ def test_a_training_killed_at_any_moment_leaves_the_old_report_whole(tmp_path):
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert page.read_text() == "old"
+
+
+@pytest.mark.parametrize("words", [(), ("--workers", "2")])
+def test_a_training_that_is_killed_leaves_a_recording_that_says_so(tmp_path, words):
+    record, page = tmp_path / "a.rec", tmp_path / "a.html"
+    with begun(*words, "--epochs", "100000", "--record", str(record)) as process:
+        while not record.exists():
+            assert process.stdout.readline()
+        process.kill()
+    assert left_behind_by(process) == []
+    recording = Recording.load(record)
+    n_steps = len(recording.positions(StepFinished))
+    assert n_steps > 0
+    assert recording.dropped == 0
+    done = run("replay", str(record), "--report", str(page))
+    assert (done.returncode, done.stderr) == (0, "")
+    said = f"The run 'digits' had not ended when this was written: its last step here is {n_steps} of 2300000\n"
+    assert said in done.stdout
+    assert dict(facts_of(recording))["Ended"] == "not in this recording"
+    assert "Loss" in sections(page)
+
+
+@pytest.mark.parametrize("rate", [10.0, 1000.0, 100_000.0])
+def test_what_keeping_a_recording_costs_stays_within_two_percent_of_the_training(rate):
+    """Events come at a rate, and each costs 4 us whenever all are written; it is looked ten times a second, an hour."""
+    pace, written = Pace(), []
+    for tick in range(36_000):
+        now = tick / 10
+        n_events = min(int(rate * now), LIMIT)
+        if pace.due(now, n_events):
+            pace.wrote(now, n_events, cost=4e-6 * n_events)
+            written.append(now)
+            assert pace.spent <= 0.02 * now + 1e-9
+    assert min(b - a for a, b in pairwise(written)) > 1.99
+    assert written[-1] > 1800  # of a long training at least half is there
+
+
+def test_a_recording_that_cannot_be_kept_is_tried_again_at_the_end(tmp_path, caplog):
+    recording = Recording()
+    record = tmp_path / "missing" / "a.rec"
+    keeper = Keeper(recording, record)
+    keeper._start -= 100
+    keeper.look()
+    assert caplog.records == []  # no step was recorded
+    bus.attach(recording)
+    bus.emit(StepFinished(1, 0, 0.5, 64, 1.0))
+    bus.detach(recording)
+    keeper.look()
+    assert "tried again at the end of the training: the recording could not be saved" in caplog.text
+    record.parent.mkdir()
+    keeper._start -= 100
+    keeper.look()
+    assert not record.exists()
 
 
 @pytest.mark.parametrize(("name", "why"), [

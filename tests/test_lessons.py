@@ -133,9 +133,19 @@ def test_a_lesson_says_how_long_it_takes_and_what_it_needs(path):
 
 @pytest.mark.parametrize("path", LESSONS)
 def test_a_lesson_shows_the_stubs_of_its_exercises_as_they_are(path):
-    text = "\n".join(code_cells(lesson(path)))
+    shown = functions_of(lesson(path))
     for name in exercises_of(lesson(path)):
-        assert EXERCISES[name].stub in text
+        assert shown[name] == [EXERCISES[name].stub.rstrip()]
+
+
+def functions_of(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
+    """The code of every function that a cell defines at its top level; a name may be given more than once."""
+    found: dict[str, list[str]] = {}
+    for cell in code_cells(notebook):
+        for statement in ast.parse(cell).body:
+            if isinstance(statement, ast.FunctionDef):
+                found.setdefault(statement.name, []).append(ast.get_source_segment(cell, statement) or "")
+    return found
 
 
 @pytest.mark.parametrize("path", LESSONS)
@@ -179,3 +189,15 @@ def test_programs_on_ranks_are_launched_with_a_limit_of_time(path):
 
 def test_every_exercise_has_a_solution_and_no_solution_is_left_over():
     assert SOLUTIONS.keys() == EXERCISES.keys()
+
+
+def test_every_exercise_stands_in_one_lesson():
+    assert sorted(name for path in sources() for name in exercises_of(lesson(path))) == sorted(EXERCISES)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_a_solution_begins_with_the_line_of_its_stub(name):
+    first = EXERCISES[name].stub.splitlines()[0]
+    assert first.startswith(f"def {name}(")
+    assert SOLUTIONS[name].splitlines()[0] == first
+    assert SOLUTIONS[name] != EXERCISES[name].stub

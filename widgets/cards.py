@@ -17,7 +17,7 @@ from lab.teach import Lesson as PureLesson
 from lab.teach import Prediction, Progress
 from lab.teach.lesson import find
 from lab.teach.predict import Value
-from widgets.controls import free_of_blocked_cell
+from widgets.live.buttons import free_of_blocked_cell
 from widgets.live.host import ChartHost
 from widgets.live.spoken import Spoken
 from widgets.pictures.chart import Chart

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from lab.events import Event
 S = TypeVar("S")
 Positions = npt.NDArray[np.int64]
 
+BLOCK = 1024
+"""Events that are decoded at once."""
 KEYFRAMES = 64
 """At most so many states are remembered on the way; a seek then folds 1/64 of the recording at the worst."""
 
@@ -30,7 +32,10 @@ class Events(Protocol):
         """Whether more events may come."""
 
     def __len__(self) -> int: ...
+    @overload
     def __getitem__(self, position: int) -> Event: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Event]: ...
     def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Mapping[str, Any]:
         """The fields of all events of a kind at positions start <= p < stop, one array a field."""
 
@@ -57,8 +62,17 @@ class Stretch(NamedTuple):
 
     def of(self, kinds: tuple[type[Event], ...]) -> Iterator[Event]:
         """The events of these kinds, in order."""
-        for p in merged(*(self.positions(kind) for kind in kinds)):
-            yield self.events[int(p)]
+        yield from self.at(merged(*(self.positions(kind) for kind in kinds)))
+
+    def at(self, positions: Positions) -> Iterator[Event]:
+        """The events at these ascending positions: where most of a block is wanted, all of it is decoded together."""
+        for wanted in np.split(positions, np.flatnonzero(np.diff(positions // BLOCK)) + 1) if len(positions) else ():
+            first, last = int(wanted[0]), int(wanted[-1]) + 1
+            if last - first > 3 * len(wanted):
+                yield from (self.events[p] for p in wanted.tolist())
+            else:
+                block = self.events[first:last]
+                yield from (block[p - first] for p in wanted.tolist())
 
 
 def merged(*columns: Positions) -> Positions:

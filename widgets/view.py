@@ -10,6 +10,7 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -20,6 +21,7 @@ from widgets.landmarks import Landmarks, landmarks_of
 from widgets.live.showing import close, display_twice, failure
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
+from widgets.provenance import Provenance, provenance_of
 
 log = logging.getLogger("widgets.view")
 
@@ -34,6 +36,9 @@ class View(ABC, Generic[S]):
 
     Args:
         source: a Recording, or anything with one in `.recording` (a Run).
+
+    Attributes:
+        names_file: whether the line below a picture names the file from which its recording was loaded.
 
     Raises:
         ViewError: a source without a recording.
@@ -60,6 +65,8 @@ class View(ABC, Generic[S]):
     def __init__(self, source: Any) -> None:
         self.recording = recording_of(source, type(self).__name__)
         self.position = 0
+        self.names_file = True
+        self._told: tuple[object, Provenance] | None = None
         self._fold: Fold[S] | None = None
         self._lock = threading.RLock()
         self._following = True
@@ -113,20 +120,30 @@ class View(ABC, Generic[S]):
             self._fold = Fold(self, self.recording)
         return self._fold.at(min(position, len(self.recording)))
 
-    def picture_at(self, position: int) -> Picture:
-        """The picture after the first `position` events.
+    def picture_at(self, position: int, *, live: bool = False) -> Picture:
+        """The picture after the first `position` events, with where its numbers are from.
+
+        Args:
+            live: it is to be followed by others while the recording grows, and says so.
 
         Raises:
             ViewError: the view failed, with its own error as the cause.
         """
         try:
-            return self.picture(self.state_at(position))
+            picture, (made, words) = self.picture(self.state_at(position)), self._provenance(live)
+            return replace(picture, made=made, provenance=words)
         except Exception as why:
             raise ViewError(
                 f"{type(self).__name__} failed",
                 given=f"{type(why).__name__}: {why}",
                 hint="only this picture is affected",
             ) from why
+
+    def _provenance(self, live: bool) -> Provenance:
+        key = len(self.recording), self.recording.live, live, self.names_file
+        if self._told is None or self._told[0] != key:
+            self._told = key, provenance_of(self.recording, live=live, file=self.names_file)
+        return self._told[1]
 
     def text_at(self, position: int) -> str:
         """The words for the picture after the first `position` events."""
@@ -212,27 +229,28 @@ class View(ABC, Generic[S]):
             self._catch_up()
         if not live:
             pacer.forget(self._tick)
+            self.show(self.position)  # it is not live any more, and says so
 
     def _catch_up(self) -> None:
         n = len(self.recording)
         if n != self.position:
             self.show(n)
 
-    def _drawn(self, position: int) -> tuple[Picture, str]:
+    def _drawn(self, position: int, *, live: bool = True) -> tuple[Picture, str]:
         """Picture and words, or the error in their place."""
         try:
-            return self.picture_at(position), self.text_at(position)
+            return self.picture_at(position, live=live), self.text_at(position)
         except Exception as why:
             log.exception("a view failed; what it watches goes on")
             return failure(why, chart=self._draws_charts), f"This picture failed: {why}"
 
     # --- still pictures ---
 
-    def svg(self) -> str:
-        """The picture of the end of the recording as SVG."""
+    def svg(self, theme: str = "light") -> str:
+        """The picture of the end of the recording as SVG, in one of the themes of `widgets.pictures.theme.THEMES`."""
         from widgets.pictures.twin import svg_of
 
-        return svg_of(self._drawn(len(self.recording))[0])
+        return svg_of(self._drawn(len(self.recording), live=False)[0], theme)
 
     def export(self, path: str | Path) -> Path:
         """Write a page that plays the stops from disk, without kernel or network."""

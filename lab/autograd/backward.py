@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lab.autograd import mutation
-from lab.autograd.observe import array_of, emit_value, observe_rule
+from lab.autograd.observe import array_of, emit_value, hold_node, observe_rule
 from lab.autograd.tape import AnyNode, Leaf, Node, fold_eager
 from lab.autograd.tensor import Tensor, _concrete, gradient_for, wrap
 from lab.config import STATE
@@ -191,6 +191,8 @@ def _run_observed(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int,
                 node.op.pull(node, ct, grads)  # type: ignore[misc]
                 if operations:
                     observe_rule(node, 0)
+            if bus.gates:
+                hold_node(node, ct)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():
@@ -275,6 +277,8 @@ def run_general(
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
             _pull_general(node, ct, grads, owner, guard=node.id in walk.guarded, level=level)
+            if bus.gates:
+                hold_node(node, ct)
         if not keep:
             node.saved = None
     for leaf in walk.leaves.values():

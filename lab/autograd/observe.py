@@ -18,13 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from lab.autograd.parameters import packed
 from lab.autograd.tape import AnyNode, Leaf, Node
 from lab.config import STATE
 from lab.events.bus import Detail, bus
-from lab.events.catalogue import LeafUsed, OpRecorded, RuleApplied, ValueSeen
+from lab.events.catalogue import LeafUsed, OperandKept, OpRecorded, ParametersKept, RuleApplied, ValueSeen
 from lab.events.cells import cell_of
 from lab.events.event import ORIGIN
 from lab.ops.primitive import Op
+from lab.shapes import Spec
 
 _OURS = (str(Path(__file__).resolve().parents[1]) + os.sep, "<formula ")
 """How names of files of the lab's own code begin; rules made from formulas have no file."""
@@ -91,15 +93,45 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
         ids.append(parent.id)
         if parent.generation < bus.generation:
             _tell_leaf(parent, args[i], frame)
-    if frame is None:
+    if not bus.sources:
         bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), out.shape, out.dtype, level)
     else:
         words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
-        where = STATE.get().module, frame.f_code.co_filename, frame.f_lineno
+        line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
+        where = STATE.get().module, *line
         extra = words, *where, params_text(op, node.params)
         bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), tuple(out.shape), out.dtype, level, *extra)
     if bus.detail:
         emit_value(node.id, "value", out)
+        if bus.detail >= Detail.VALUE:
+            _keep_for_rules(node)
+    if bus.gates:
+        bus.hold("op", node.id, op.name, STATE.get().module, array_of(out))
+
+
+def hold_node(node: Node, ct: Any) -> None:
+    """Where a gate holds the walk: the rules of `node` have run on `ct`, and all that they sent is told."""
+    bus.hold("node", node.id, node.op.name, "", array_of(ct))
+
+
+def _keep_for_rules(node: Node) -> None:
+    """Emit what the rules of a node read and no node holds: constants and parameters."""
+    n_operands, saved = len(node.parents), node.saved or ()
+    for i, (parent, operand) in enumerate(zip(node.parents, saved[1:], strict=False)):
+        if parent is None and operand is not None:
+            _keep_operand(node, i, operand)
+    if node.params:
+        text, arrays = packed(node.params)
+        bus.emit_row(ParametersKept, node.id, text)
+        for k, array in enumerate(arrays):
+            _keep_operand(node, n_operands + k, array)
+
+
+def _keep_operand(node: Node, number: int, operand: Any) -> None:
+    array = None if isinstance(operand, Spec) else array_of(operand)
+    like = operand if array is None or hasattr(operand, "shape") else array
+    value = array.copy() if array is not None and array.size <= LARGEST_COPY else None
+    bus.emit_row(OperandKept, node.id, number, tuple(like.shape), like.dtype, value)
 
 
 def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:

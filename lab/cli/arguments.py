@@ -1,4 +1,4 @@
-"""The words that `train`, `replay` and `diff` take. Nothing of the lab is imported before one of them runs.
+"""The words that `train`, `replay`, `diff` and `gallery` take. Nothing of the lab is imported before one of them runs.
 
 So the doctor can say what is missing where hardly anything works.
 """
@@ -15,10 +15,11 @@ DATA = ("digits",)
 
 
 def add_to(verbs: Any) -> None:
-    """Add the verbs to the command line."""
+    """Add these verbs to the command line."""
     _train(verbs)
     _replay(verbs)
     _diff(verbs)
+    _gallery(verbs)
 
 
 def _train(verbs: Any) -> None:
@@ -29,14 +30,19 @@ def _train(verbs: Any) -> None:
     verb.add_argument("--workers", type=count(0), metavar="N",
                       help="ranks, each in a worker process of its own; 0 or 1 trains in this process (default: 0, "
                       "or all workers of --scheduler)")  # fmt: skip
-    verb.add_argument("--parallel", choices=("data", "pipeline"), default="data",
-                      help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)")
+    verb.add_argument(
+        "--parallel",
+        choices=("data", "pipeline"),
+        default="data",
+        help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)",
+    )
     verb.add_argument("--epochs", type=count(1), default=10, metavar="N", help="times through the data (default: 10)")
     verb.add_argument("--batch-size", type=count(1), default=64, metavar="N", help="examples a step (default: 64)")
     verb.add_argument("--learning-rate", type=positive, default=1e-3, metavar="X", help="of Adam (default: 0.001)")
     verb.add_argument("--scheduler", metavar="ADDRESS", help="use a cluster that is there, as tcp://127.0.0.1:8786")
     verb.add_argument("--report", type=page_path, metavar="FILE.html", help="write a page that plays it")
-    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording; replay makes the page from it")
+    verb.add_argument("--record", type=Path, metavar="FILE", help="write the recording, again and again while it "
+                      "trains, so that a kill leaves it; replay makes the page from it")  # fmt: skip
     pipeline = verb.add_argument_group("with --parallel pipeline")
     pipeline.add_argument("--schedule", metavar="NAME", help="order of the micro-batches (default: 1f1b)")
     pipeline.add_argument("--micro", type=count(1), metavar="N", help="micro-batches of a batch (default: 8)")
@@ -64,6 +70,21 @@ def _replay(verbs: Any) -> None:
         from lab.cli.replay import replay
 
         return replay(arguments)
+
+    verb.set_defaults(run=run)
+
+
+def _gallery(verbs: Any) -> None:
+    verb = verbs.add_parser("gallery", help="make a page of every view, from small runs of everything",
+                            description="Build a graph, train on digits, start four workers that sum, train and form a "
+                            "pipeline, and write one page that plays every view. It takes about a minute.")  # fmt: skip
+    verb.add_argument("--out", type=page_path, default=Path("gallery.html"), metavar="FILE.html",
+                      help="where the page goes (default: %(default)s)")  # fmt: skip
+
+    def run(arguments: argparse.Namespace) -> int:
+        from lab.cli.gallery import gallery
+
+        return gallery(arguments)
 
     verb.set_defaults(run=run)
 

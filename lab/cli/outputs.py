@@ -45,8 +45,8 @@ def require_writable(path: Path | None, what: str, n_bytes: int) -> None:
 
 def write(recording: Recording, *, report: Path | None = None, record: Path | None = None) -> bool:
     """Write what was asked for and tell of each file; whether all went well. One that fails does not stop the other."""
-    saved = _tried("recording", record, recording.save)
-    return _tried("report", report, lambda path: _report(recording, path)) and saved
+    saved = tried("recording", record, recording.save)
+    return tried("report", report, lambda path: _report(recording, path)) and saved
 
 
 def _report(recording: Recording, path: Path) -> None:
@@ -55,7 +55,8 @@ def _report(recording: Recording, path: Path) -> None:
     report(recording, path)
 
 
-def _tried(what: str, path: Path | None, save: Callable[[Path], None]) -> bool:
+def tried(what: str, path: Path | None, save: Callable[[Path], None]) -> bool:
+    """Write a file and tell of it, or why it could not be; whether all went well. None is no file."""
     if path is None:
         return True
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lab.cli import outputs
-from lab.events import Recording
+from lab.events import Recording, RunFinished, RunStarted, StepFinished
 
 
 def replay(arguments: argparse.Namespace) -> int:
@@ -13,4 +13,9 @@ def replay(arguments: argparse.Namespace) -> int:
     outputs.require_writable(arguments.report, "report", outputs.REPORT_ROOM)
     recording = Recording.load(arguments.recording)
     print(repr(recording))
+    started, finished = recording.columns(RunStarted), recording.columns(RunFinished)
+    if unended := set(started["name"]) - set(finished["name"]):
+        steps = recording.columns(StepFinished)["step"]
+        last = f"its last step here is {steps[-1]} of {started['n_steps'][-1]}" if len(steps) else "no step is here"
+        print(f"The run {min(unended)!r} had not ended when this was written: {last}")
     return int(not outputs.write(recording, report=arguments.report))

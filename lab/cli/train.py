@@ -10,26 +10,28 @@ import importlib.metadata
 import logging
 import math
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
 
 from lab.cli import outputs
 from lab.cli.arguments import on_workers
+from lab.cli.keeping import Keeper
 from lab.cli.progress import Progress, bar
 from lab.data import digits
-from lab.errors import RunError
+from lab.errors import ArgumentError, RunError
 from lab.events import EVENTS, Evaluated, Recording, StepFinished, bus
 from lab.nn import mlp
 from lab.optim import Adam
 from lab.parallel import Cluster, DataParallel, Paced, Pipeline
+from lab.parallel.cluster import memory
 from lab.training import Run, fit
 
 log = logging.getLogger("lab.cli")
 
 DATA = {"digits": (digits, (64, 128, 128, 10))}
 """What can be learned: train and test data, and the widths of the network that learns them."""
+MOST_WORKERS = 64
+"""What is started on one machine: for as many ranks plans and schedules are proved."""
 TICK_S = 0.1
 PATIENCE_S = 10.0
 """How long ranks may take to stop after Ctrl-C."""
@@ -57,13 +59,14 @@ def _train(arguments: argparse.Namespace, recording: Recording) -> None:
     data, widths = DATA[arguments.data]
     training, test = data()
     model = mlp(*widths, rng=0)
+    _require_workers(arguments, len(model))
     with Progress() as progress, _place(arguments, progress) as place:
         run = fit(model, training, validation=test, optimizer=Adam(model.parameters(), arguments.learning_rate),
                   epochs=arguments.epochs, batch_size=arguments.batch_size, name=arguments.data, on=place)  # fmt: skip
         try:
             with suppress(RunError):  # it has not ended yet: but now it knows that somebody waits, and will tell
                 run.wait(timeout=0)
-            _follow(run, recording, progress)
+            _follow(run, recording, progress, Keeper(recording, arguments.record))
             if run.trouble:
                 hint = f"a smaller --learning-rate than {arguments.learning_rate:g}"
                 raise RunError(run.trouble.problem, given=run.trouble.given, hint=hint)
@@ -74,8 +77,22 @@ def _train(arguments: argparse.Namespace, recording: Recording) -> None:
         progress.say(f"{result}")
 
 
-def _follow(run: Run, recording: Recording, progress: Progress) -> None:
-    """Tell how far it is until it ends, or pauses because the loss is no number."""
+def _require_workers(arguments: argparse.Namespace, n_layers: int) -> None:
+    """Refuse, in the words of the command line, more workers than there can be."""
+    n_workers = arguments.workers or 0
+    if arguments.parallel == "pipeline" and n_workers > n_layers:
+        raise ArgumentError("there are fewer layers than workers", given=f"--workers {n_workers}, {n_layers} layers",
+                            hint=f"--workers {n_layers} at most, or --parallel data")  # fmt: skip
+    if on_workers(arguments) and not arguments.scheduler:
+        if n_workers > MOST_WORKERS:
+            hint = f"--workers {MOST_WORKERS} at most; --scheduler ADDRESS uses a cluster that is there"
+            raise ArgumentError("so many workers are not started on one machine", given=f"--workers {n_workers}",
+                                hint=hint)  # fmt: skip
+        memory.require(n_workers, memory.room(), "--workers {}")
+
+
+def _follow(run: Run, recording: Recording, progress: Progress, keeper: Keeper) -> None:
+    """Tell how far it is, and keep the recording, until it ends, or pauses because the loss is no number."""
     told = 0
     while True:
         ended = run.wait_until("finished", "stopped", "failed", "paused", timeout=TICK_S)
@@ -86,6 +103,7 @@ def _follow(run: Run, recording: Recording, progress: Progress) -> None:
         told = len(rows["step"])
         if ended:
             return
+        keeper.look()
         progress.show(_moving(run, recording))
 
 
@@ -110,13 +128,12 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
         yield None
         return
     with ExitStack() as stack:
-        stack.enter_context(_hushed())
+        stack.enter_context(hushed())
         if arguments.scheduler:
             cluster = stack.enter_context(Cluster(client=arguments.scheduler))
         else:
             progress.say(f"Starting {arguments.workers} workers ...")
-            with _uninterrupted():
-                cluster = stack.enter_context(Cluster(arguments.workers))
+            cluster = stack.enter_context(Cluster(arguments.workers))
         if arguments.parallel == "data":
             yield DataParallel(cluster, arguments.workers)
         else:
@@ -126,28 +143,7 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the block is over: workers half started would be left behind.
-
-    A terminal sends it to the whole group: processes that start in the block never see it, this one keeps it for later.
-    """
-    came: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    if hasattr(signal, "pthread_sigmask"):  # which children inherit; Windows has neither it nor the need
-        resource_tracker.ensure_running()  # started later, with the first worker, it would undo the next line
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        if hasattr(signal, "pthread_sigmask"):
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
+def hushed() -> Iterator[None]:
     """Dask's log of workers that come and go stays away: what matters is told as an error of the run."""
     with ExitStack() as stack:
         if not log.isEnabledFor(logging.INFO):  # LAB_LOG=info shows it

@@ -153,6 +153,10 @@ class Arrays(Sequence[Array | None]):
     def __len__(self) -> int:
         return len(self._range)
 
+    def known(self) -> Array:
+        """Which of them are there, without making any."""
+        return np.asarray(self._column.dtypes.all.view(self._range.start, self._range.stop) >= 0)
+
     def __getitem__(self, i: int | slice) -> Array | list[Array | None] | None:  # type: ignore[override]
         if isinstance(i, slice):
             return [self._column.one(j) for j in self._range[i]]

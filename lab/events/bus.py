@@ -19,6 +19,7 @@ from typing import NamedTuple, Protocol, overload
 
 from lab.errors import ArgumentError
 from lab.events.event import EVENTS, ORIGIN, Event, Origin, build, values_of
+from lab.events.gate import Gate, Passing
 
 log = logging.getLogger("lab.events")
 
@@ -145,6 +146,7 @@ class Bus:
         plain: operations are wanted, and neither sources nor values: the tape then appends rows itself.
         append: appends a Row-shaped tuple to the queue; whoever uses it calls `relieve` now and then.
         generation: grows with each listener; a leaf announces itself once a generation.
+        gates: what holds threads of runs, by run; asked only where operations are wanted, and none of it when empty.
     """
 
     __slots__ = (
@@ -156,6 +158,7 @@ class Bus:
         "_seq",
         "append",
         "detail",
+        "gates",
         "generation",
         "listeners",
         "operations",
@@ -169,6 +172,7 @@ class Bus:
         self.operations = self.sources = self.plain = self.values = False
         self.detail = Detail.SHAPE
         self.generation = 0
+        self.gates: dict[str, Gate] = {}
         self._places: tuple[_Place, ...] = ()
         self._pending: list[Row] = []  # append, slice and slice deletion are each one step under the GIL
         self.append = self._pending.append
@@ -290,6 +294,19 @@ class Bus:
                     self._set(tuple(x for x in self._places if x is not place))
             self._cut(self._seq + len(self._pending))
 
+    def set_gate(self, run: str, gate: Gate | None) -> None:
+        """Put a gate in the way of a run, in place of the one that it has, or none. It sees what a listener wants."""
+        with self._lock:
+            others = {name: known for name, known in self.gates.items() if name != run}
+            self.gates = others if gate is None else others | {run: gate}
+            self._set(self._places)
+
+    def hold(self, unit: str, node: int, op: str, module: str, value: object) -> None:
+        """Have the gate of this thread's run look at what passed; call it behind `if bus.gates:`."""
+        gate = self.gates.get(ORIGIN.get().run)
+        if gate is not None:
+            gate.passed(Passing(unit, node, op, module, value))
+
     def _set(self, places: tuple[_Place, ...]) -> None:
         self._places = places
         self.generation += 1
@@ -297,7 +314,7 @@ class Bus:
         self.detail = max((x.detail for x in places), default=Detail.SHAPE)
         self.sources = any(x.sources for x in places)
         self.values = any(x.values for x in places)
-        self.plain = self.operations and not self.sources and self.detail == Detail.SHAPE
+        self.plain = self.operations and not self.sources and self.detail == Detail.SHAPE and not self.gates
         self.listeners = tuple(x.listener for x in places)
 
 

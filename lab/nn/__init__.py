@@ -7,17 +7,23 @@ from lab.nn.losses import cross_entropy, mse
 from lab.nn.module import Module, parameter
 from lab.nn.sequential import Sequential, mlp
 from lab.nn.structure import Skeleton
+from lab.nn.transformer import Embedding, LayerNorm, MultiHeadAttention, Transformer, TransformerBlock
 
 __all__ = [
     "INITS",
+    "Embedding",
+    "LayerNorm",
     "Linear",
     "Module",
+    "MultiHeadAttention",
     "ReLU",
     "Sequential",
     "Sigmoid",
     "Skeleton",
     "Softmax",
     "Tanh",
+    "Transformer",
+    "TransformerBlock",
     "cross_entropy",
     "kaiming",
     "mlp",

@@ -32,7 +32,8 @@ from lab.parallel.paper.schedules import (
 from lab.parallel.pipeline.pacing import Paced
 from lab.parallel.pipeline.pipeline import Pipeline
 from lab.parallel.pipeline.stages import Stage, split
-from lab.parallel.ranks.runtime import Comm, run_local, run_ranks
+from lab.parallel.ranks.runtime import Comm
+from lab.parallel.ranks.threads import run_local, run_ranks
 from lab.parallel.training.data_parallel import DataParallel
 
 __all__ = [

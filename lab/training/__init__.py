@@ -1,5 +1,6 @@
 """Training: runs in threads that can be watched, paused, changed and awaited."""
 
+from lab.training.calling import step_through
 from lab.training.evaluate import Evaluation, evaluate
 from lab.training.fit import fit
 from lab.training.job import RECORDED, Countdown, Job
@@ -18,5 +19,6 @@ __all__ = [
     "fit",
     "last_run",
     "runs",
+    "step_through",
     "stop_all",
 ]

@@ -6,7 +6,7 @@ steps may be done in this thread, or by others (`fit(..., on=...)`), who then ru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from lab.autograd import Tensor
@@ -22,10 +22,68 @@ from lab.events import (
     StepFinished,
     bus,
 )
+from lab.events.gate import Condition
+from lab.events.recording import Recording
+from lab.training.inside import Inside
 from lab.training.result import Result
 
 RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
 """The kinds of events that a run records of itself, wherever it is carried out."""
+
+
+BOUNDS: tuple[str, ...] = ("loss", "gradient")
+"""What can be bounded: the loss of the batch, the Euclidean norm of the gradient of all parameters."""
+
+
+class BreakpointError(RunError):
+    """A breakpoint was met: the run pauses before the update, and whoever awaits it goes on waiting.
+
+    The step is done again, from its forward on, when the run goes on; the same breakpoint lets it pass then.
+    """
+
+
+class Look(Protocol):
+    """What holds a run within its steps. What it is asked comes from any thread, with the lock of the run.
+
+    Attributes:
+        units: what can be stepped through: "op", "node", or "hop" for a step of a collective.
+        graph: operations, values and gradients of the step that was looked into last; None before, and elsewhere.
+    """
+
+    units: tuple[str, ...]
+    graph: Recording | None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the run waits in the middle of a step."""
+
+    @property
+    def breakpoints(self) -> tuple[str, ...]:
+        """The names of its breakpoints."""
+
+    def step(self, n: int, unit: str) -> None:
+        """Let `n` of a unit pass, and hold there; in the next step, if none is under way."""
+
+    def go_on(self) -> None:
+        """Let the step pass to its end, or to a breakpoint."""
+
+    def leave(self) -> None:
+        """Nobody looks into it any more: the step goes on to its end, whatever there is on the way."""
+
+    def add(self, condition: Condition) -> str:
+        """Hold there, from the next step on at the latest; returns the name of the breakpoint."""
+
+    def remove(self, name: str) -> None:
+        """Hold there no more."""
+
+    def begin(self, step: int) -> None:
+        """The step of this number begins; like all that follows, called in the run's thread."""
+
+    def step_ended(self) -> None:
+        """The step is done, and the run is held behind it: what it was let through is forgotten."""
+
+    def end(self) -> None:
+        """The run ended."""
 
 
 class Job(Protocol):
@@ -69,6 +127,9 @@ class Job(Protocol):
     def run_ahead(self) -> None:
         """From here on steps may be done before `advance` asks for them, until `hold`."""
 
+    def ready(self) -> bool:
+        """Whether the next step can begin. Waits for that, but not for long: the run may be asked something else."""
+
     def hold(self) -> None:
         """From here on no step is done that `advance` did not ask for; `step` and parameters are as after the last.
 
@@ -77,6 +138,12 @@ class Job(Protocol):
 
     def set(self, name: str, value: float) -> None:
         """Set a hyperparameter."""
+
+    def bound(self, name: str, value: float) -> None:
+        """Have `advance` return a BreakpointError where loss or gradient (one of BOUNDS) is above; inf: never."""
+
+    def look_inside(self, run: str, held: Callable[[str], object]) -> Look:
+        """What holds the run within its steps; `held` is called in its thread, with the words for where and why."""
 
     def rewind(self) -> None:
         """Go back to the last state known to be sound; also when the run has ended, then in another thread."""
@@ -93,8 +160,16 @@ class Here:
 
     kinds: tuple[type[Event], ...] = RECORDED
 
+    def look_inside(self, run: str, held: Callable[[str], object]) -> Inside:
+        """Operations and backward nodes can be held in the run's thread."""
+        return Inside(run, held)
+
     def run_ahead(self) -> None:
         """Nobody does."""
+
+    def ready(self) -> bool:
+        """It can."""
+        return True
 
     def hold(self) -> None:
         """Nothing moves between two calls."""
@@ -158,6 +233,9 @@ class Countdown(Here):
         self.hyperparameters[name] = value
         if bus.listeners:
             bus.emit(HyperparameterChanged(self.step, name, value))
+
+    def bound(self, name: str, value: float) -> None:
+        """A countdown never rises."""
 
     def rewind(self) -> None:
         """Start again."""

@@ -15,6 +15,7 @@ class Result:
         loss: of the last batch, before its update; nan without a step.
         accuracy: at the last evaluation on the validation data, 0 to 1; nan where there was none.
         elapsed_ms: time spent on steps and evaluations; pauses do not count.
+        value: what the function of `lab.step_through` returned.
 
     Example:
         >>> Result("digits", "finished", n_steps=230, n_epochs=10, loss=0.031, accuracy=0.975, elapsed_ms=180.0)
@@ -28,6 +29,7 @@ class Result:
     loss: float = math.nan
     accuracy: float = math.nan
     elapsed_ms: float = 0.0
+    value: object = None
 
     def __repr__(self) -> str:
         parts = [f"{self.state} after {self.n_steps} steps"]

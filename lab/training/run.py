@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
-import threading
 from collections.abc import Generator, Sequence
 from time import monotonic
 from typing import Any
 
 from lab.autograd import Tensor
-from lab.checks import whole
 from lab.errors import ArgumentError, RunError
 from lab.training.job import Job
 from lab.training.registry import enter
 from lab.training.result import Result
-from lab.training.worker import ENDED, Worker, log
+from lab.training.wishes import PATIENCE_S, Wishes
+from lab.training.worker import ENDED, log
 
-PATIENCE_S = 2.0
-"""How long an interrupted wait gives the current step to end."""
 TICK_S = 0.1
 """How long an interrupt may go unnoticed by who waits."""
 STATES = ("running", "paused", "stopping", *sorted(ENDED))
 
 
-class Run(Worker):
+class Run(Wishes):
     """Training under way in a thread of its own: look at it, pause it, change it, wait for it.
 
     `await run` gives the result and keeps a notebook's controls alive meanwhile; `run.wait()` does so in a script.
@@ -103,93 +100,6 @@ class Run(Worker):
         why = f" ({self.reason})" if self.reason else ""
         return "Run {!r}: {}{}, step {} of {}".format(self.name, self.state, why, *self.progress)
 
-    # --- what anybody may want: only flags are set here, the thread acts on them after its step --------------------
-
-    def pause(self) -> None:
-        """Hold after the current step; does nothing to a run that has ended."""
-        with self._changed:
-            if self._wanted != "stopping":
-                self._wanted, self._n_granted = "paused", 0
-
-    def resume(self) -> None:
-        """Go on after a pause, also one that the run made by itself.
-
-        Raises:
-            RunError: the run has ended or is stopping.
-        """
-        self._want("running", "resume")
-
-    def step(self, n: int = 1) -> None:
-        """Do `n` steps, then pause; asked again before they are done, it adds to them.
-
-        Raises:
-            ArgumentError: n is not a whole number, or below 1.
-            RunError: the run has ended or is stopping.
-        """
-        self._want("paused", "step", whole("n", n, least=1, hint="run.step(3) does three; run.rewind() goes back"))
-
-    def _want(self, wanted: str, verb: str, n_granted: int = 0) -> None:
-        with self._changed:
-            if self.state in ENDED or self._wanted == "stopping":
-                raise RunError(
-                    f"{self.name} cannot {verb}", given=f"it is {self.state}", hint="lab.fit(...) starts another"
-                )
-            self._n_granted = self._n_granted + n_granted if n_granted else 0
-            self._wanted, self._trouble, self.reason = wanted, None, ""
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        """End after the current step; `await run` then gives what there is. Does nothing to a run that has ended."""
-        with self._changed:
-            self._wanted = "stopping"
-            self._changed.notify_all()
-
-    def set(self, name: str, value: float) -> None:
-        """Change a hyperparameter from the next step on.
-
-        Raises:
-            ArgumentError: no such hyperparameter, or a value that it cannot have.
-            RunError: the run has ended.
-
-        Example:
-            >>> from lab.training import Countdown
-            >>> run = Run(Countdown(1_000_000))
-            >>> run.set("by", 2)
-            >>> run.hyperparameters
-            {'by': 2.0}
-            >>> run.stop()
-        """
-        self._job.check(name, value)
-        with self._changed:
-            if self.ended:
-                hint = "lab.fit(...) starts another"
-                raise RunError(f"{self.name} cannot change {name}", given=f"it is {self.state}", hint=hint)
-            self._values[name] = float(value)
-            self._requests.append(lambda: self._job.set(name, float(value)))
-            self._changed.notify_all()
-
-    def rewind(self) -> None:
-        """Go back to the last state known to be sound, and pause there: parameters, optimiser and step count.
-
-        Raises:
-            RunError: the current step did not end in time, or the run is stopping.
-        """
-        with self._changed:
-            if self.ended:
-                self._job.rewind()
-                return
-            if self._wanted == "stopping":
-                hint = "run.wait() gives its result; after that it can be rewound"
-                raise RunError(f"{self.name} cannot rewind", given="it is stopping", hint=hint)
-            done = threading.Event()
-            self._wanted, self._n_granted = "paused", 0
-            self._requests.append(lambda: self._rewind(done))
-            self._changed.notify_all()
-        if not done.wait(PATIENCE_S):
-            raise RunError(
-                f"{self.name} is still busy with its step", given=repr(self), hint="it rewinds when the step ends"
-            )
-
     # --- waiting -------------------------------------------------------------------------------------------------
 
     def wait(self, timeout: float | None = None) -> Result:
@@ -234,7 +144,11 @@ class Run(Worker):
                 "a run is never in such a state", given=str(unknown), hint=f"one of {', '.join(STATES)}"
             )
         with self._changed:
-            return self._changed.wait_for(lambda: self.state in states and not self._n_granted, timeout)
+
+            def busy() -> bool:
+                return bool(self._n_granted) and not self._inside.is_held
+
+            return self._changed.wait_for(lambda: self.state in states and not busy(), timeout)
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait until the thread is gone, for so many seconds at most; whether it is."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +16,13 @@ from lab.autograd import Tensor
 from lab.data import Batch, Dataset, Loader
 from lab.errors import GradientError, RunError
 from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
+from lab.events.gate import clock
 from lab.nn.module import leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
-from lab.training.job import Here
+from lab.training.job import BreakpointError, Here
 from lab.training.measure import measured
 from lab.training.replica import Alone, Replica
 from lab.training.result import Result
@@ -78,6 +78,8 @@ class Training(Here):
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
         self._first_loss = math.nan
         self._sound = Sound(0, math.nan, optimizer.snapshot())
+        self._bounds: dict[str, float] = {}
+        self._broke_at = 0  # the step in which a bound held last: done again, it passes
 
     @property
     def epoch(self) -> int:
@@ -109,7 +111,7 @@ class Training(Here):
         self._look_back()
 
     def advance(self) -> RunError | None:
-        start = perf_counter()
+        start = clock()
         batch = self._batch = self._batch or self._next_batch()
         step, groups = self.step + 1, self.optimizer.groups
         mine = self.replica.take(step, batch)
@@ -122,19 +124,41 @@ class Training(Here):
             own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
             culprit = self.replica.culprit(not _finite(found for found in own_gradients if found is not None))
             return self._trouble("a gradient became nan or inf", culprit, mine)
+        if held := self._beyond(step, loss, self._norm() if "gradient" in self._bounds else 0.0):
+            return held
         self._update(step, loss, batch, start)
         return None
 
+    def bound(self, name: str, value: float) -> None:
+        self._bounds = {n: v for n, v in (self._bounds | {name: value}).items() if v < math.inf}
+
+    def _norm(self) -> float:
+        """Euclidean norm of the gradient that is in the groups, in float64."""
+        parts = (group.gradients.astype(np.float64) for group in self.optimizer.groups)
+        return math.sqrt(math.fsum(float(part.dot(part)) for part in parts))
+
+    def _beyond(self, step: int, loss: float, norm: float) -> BreakpointError | None:
+        """What to return when a bound is passed, the same on all copies; a step that is done again passes."""
+        found = {"loss": loss, "gradient": norm}
+        above = [(n, bound) for n, bound in self._bounds.items() if found[n] > bound]
+        if not above or step == self._broke_at:
+            return None
+        self._broke_at = step
+        name, bound = above[0]
+        what = "the loss" if name == "loss" else "the norm of the gradient"
+        return BreakpointError(f"{what} of step {step} is above {bound:g}", given=f"{found[name]:.6g}",
+                     hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
+
     def _update(self, step: int, loss: float, batch: Batch, start: float) -> None:
         """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite."""
-        epoch, pause = self.epoch, perf_counter()
+        epoch, pause = self.epoch, clock()
         self._measure(step)
-        start += perf_counter() - pause  # nobody would measure without somebody who looks
+        start += clock() - pause  # nobody would measure without somebody who looks
         self.optimizer.apply()
         self.replica.updated(self.optimizer.groups)
         self.step, self.last_loss, self._batch = step, loss, None
         if self._tells:
-            bus.emit(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (perf_counter() - start)))
+            bus.emit(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (clock() - start)))
         if step % len(self.loader) == 0:
             self._look_back()
 
@@ -163,7 +187,7 @@ class Training(Here):
         self.step, self.accuracy, snapshot = self._sound
         self.optimizer.restore(snapshot)
         self.optimizer.zero_grad()
-        self._batch, self._batches = None, iter(())
+        self._batch, self._batches, self._broke_at = None, iter(()), 0
 
     def load(self, state: Snapshot) -> None:
         """Go on with other parameters and another state of the optimiser."""

@@ -12,16 +12,16 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import closing
-from time import perf_counter
 from types import TracebackType
 
 import numpy as np
 
 from lab.errors import RunError
 from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
+from lab.events.gate import clock
 from lab.events.recording import Recording
 from lab.training.blas import one_blas_thread
-from lab.training.job import Job
+from lab.training.job import BreakpointError, Job
 from lab.training.registry import unique_name
 from lab.training.result import Result
 
@@ -46,12 +46,14 @@ class Worker:
         self._free = False  # nobody counts the steps
         self._requests: deque[Callable[[], None]] = deque()  # what the thread shall do between two steps
         self._values = dict(job.hyperparameters)
-        self._state = "running"
+        self._state = self._told_state = "running"
         self._elapsed_s = 0.0
         self._trouble: RunError | None = None
         self._failure: tuple[BaseException, TracebackType | None] | None = None
         self._result: Result | None = None
         self._watchers: list[Callable[[], None]] = []
+        self._inside = job.look_inside(self.name, self._held_inside)
+        self._bounds: dict[str, float] = {}
         bus.attach(self.recording)
         # The copied context takes settings along, and keeps what the thread prints in the cell that started it.
         context = contextvars.copy_context()
@@ -86,17 +88,18 @@ class Worker:
         job = self._job
         self._timed(lambda: job.begin(self.name))
         while not job.finished and self._may_go_on():
+            self._inside.begin(job.step + 1)
             trouble = self._timed(job.advance)
             if trouble:
                 self._hold(trouble)
         return "finished" if job.finished else "stopped"
 
     def _timed(self, part: Callable[[], RunError | None]) -> RunError | None:
-        start = perf_counter()
+        start = clock()
         try:
             return part()
         finally:
-            self._elapsed_s += perf_counter() - start
+            self._elapsed_s += clock() - start
 
     def _may_go_on(self) -> bool:
         """Between two steps: do what was asked for, hold while paused; False when the run shall stop."""
@@ -113,6 +116,8 @@ class Worker:
                 self._job.hold()
             if self._job.finished:  # what ran ahead was at the end before it was held
                 return False
+            if state == "running" and not self._free and not self._job.ready():
+                continue  # a granted step waits for workers; meanwhile it may be taken back
             self._enter(state)
             if state != "paused":
                 return state == "running"
@@ -124,19 +129,41 @@ class Worker:
 
     def _enter(self, state: str) -> None:
         # Events are emitted without the lock: whoever delivers them may be waiting for it.
-        if state != self._state and bus.listeners:
+        if state != self._told_state and bus.listeners:
             bus.emit(RunStateChanged(self._job.step, state))
+        self._told_state = state
         with self._changed:
             if state == "running" and self._n_granted:
                 self._n_granted -= 1
+            if state == "paused":
+                if self._next_state() != "paused":  # somebody has asked for more since
+                    return
+                self._inside.step_ended()
             self._state = state
             self._notify()
 
+    def _held_inside(self, words: str) -> None:
+        """The gate has closed in the middle of a step."""
+        bus.flush()  # who sees that the run is held finds in the recordings what it was held at
+        with self._changed:
+            if self._inside.is_held:  # else somebody has turned it already
+                self._state, self.reason = "paused", words
+                self._notify()
+
+    def _let_pass(self, turn: Callable[[], None]) -> None:
+        """Turn the gate; who looks at the state from now on does not see the old hold. The lock is held."""
+        if self._inside.is_held:
+            self._state, self.reason = "running", ""
+        turn()
+
     def _hold(self, trouble: RunError) -> None:
         with self._changed:
-            if not self._watchers:
-                self._say(f"paused at step {self._job.step}: {trouble.problem}", "shows more")
-            self._trouble, self.reason = trouble, trouble.problem
+            if isinstance(trouble, BreakpointError):  # asked for: who awaits the run goes on waiting
+                self.reason = f"{trouble.problem}: {trouble.given}"
+            else:
+                if not self._watchers:
+                    self._say(f"paused at step {self._job.step}: {trouble.problem}", "shows more")
+                self._trouble, self.reason = trouble, trouble.problem
             if self._wanted != "stopping":
                 self._wanted, self._n_granted = "paused", 0
 
@@ -145,6 +172,7 @@ class Worker:
         self._trouble, self.reason = None, ""
         if bus.listeners:
             bus.emit(RunStateChanged(self._job.step, "paused"))
+        self._told_state = "paused"
         with self._changed:
             self._state = "paused"
             self._notify()
@@ -153,6 +181,7 @@ class Worker:
     def _end(self, state: str) -> None:
         """Tell everybody, whatever else goes wrong."""
         try:
+            self._inside.end()
             if bus.listeners:
                 bus.emit(RunFinished(self.name, state, self._job.step, 1000 * self._elapsed_s, self.reason))
             self.recording.close()

@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.harness import VIEWPORT, LabPage, LabServer, launch
+from tests.browser.learner import Learner, in_lesson
 
 FAILED = pytest.StashKey[bool]()
 
@@ -102,3 +103,11 @@ def lab_page(desk: Desk, request: pytest.FixtureRequest) -> Iterator[Callable[..
         lab.close()
     if request.node.stash.get(FAILED, False):
         desk.clear()
+
+
+@pytest.fixture(scope="module")
+def learner(request: pytest.FixtureRequest, browser: Browser, server: LabServer) -> Iterator[Learner]:
+    """In the LESSON of the module, opened and run as it is: the stubs are there, nothing was predicted."""
+    with in_lesson(browser, server, request.module.LESSON) as someone:
+        someone.lab.run_all()
+        yield someone

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Locator
+from playwright.sync_api import Browser, Locator
 
-from tests.browser.harness import KERNEL, LabPage
+from tests.browser.harness import KERNEL, VIEWPORT, LabPage, LabServer
+
+LESSONS = Path(__file__).parents[2] / "notebooks"
 
 RESTING = f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')"
 
@@ -106,6 +110,31 @@ class Learner:
     def said(self, code: str) -> str:
         """The text of a cell's output."""
         return self.cell(code).locator(".jp-OutputArea-output").last.inner_text()
+
+
+@contextmanager
+def in_lesson(
+    browser: Browser, server: LabServer, name: str, *, change: tuple[str, str] | None = None
+) -> Iterator[Learner]:
+    """Someone in a lesson that is open and has not run yet, without progress; its workers end with it.
+
+    Args:
+        name: of the lesson's notebook.
+        change: what stands in it once, and what shall stand there instead.
+    """
+    text = (LESSONS / name).read_text("utf-8")
+    if change:
+        assert text.count(change[0]) == 1
+        text = text.replace(*change)
+    (server.root / name).write_text(text, "utf-8")
+    (server.root / "my_progress.json").unlink(missing_ok=True)
+    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, name)
+    try:
+        lab.open()
+        yield Learner(lab)
+        lab.kernel("cluster.close()")
+    finally:
+        lab.close()
 
 
 def shoot_all(learner: Learner, theme: str, name: str, shots: Path) -> int:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.harness import KERNEL, PATIENCE_MS, VIEWPORT, LabPage, LabServer
-from tests.browser.learner import Learner, shoot_all
+from tests.browser.harness import KERNEL, PATIENCE_MS, LabServer
+from tests.browser.learner import Learner, in_lesson, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-LESSON = Path(__file__).parents[2] / "notebooks" / "00_start_here.ipynb"
+LESSON = "00_start_here.ipynb"
 MAX_BYTES = 8_000_000
 """From the kernel to the browser, for opening and running all of it."""
 
@@ -23,21 +22,14 @@ MAX_BYTES = 8_000_000
 @pytest.fixture(scope="module")
 def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
     """The lesson, opened and run: while it trained it was paused, stepped, changed and stopped."""
-    text = LESSON.read_text("utf-8")
-    assert "epochs=150" in text
     # So long that it cannot end by itself before a slow machine has pressed all buttons.
-    (server.root / LESSON.name).write_text(text.replace("epochs=150", "epochs=20_000"), "utf-8")
-    (server.root / "my_progress.json").unlink(missing_ok=True)
-    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, LESSON.name)
-    lab.open()
-    someone = Learner(lab)
-    lab.page.evaluate(  # not awaited: the training below is handled while the cells run
-        "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
-    )
-    paused_at.append(train_by_hand(someone))
-    someone.rest()
-    yield someone
-    lab.close()
+    with in_lesson(browser, server, LESSON, change=("epochs=150", "epochs=20_000")) as someone:
+        someone.page.evaluate(  # not awaited: the training below is handled while the cells run
+            "() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }"
+        )
+        paused_at.append(train_by_hand(someone))
+        someone.rest()
+        yield someone
 
 
 paused_at: list[int] = []

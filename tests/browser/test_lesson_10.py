@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from lab.teach import EXERCISES, SOLUTIONS
-from tests.browser.harness import VIEWPORT, LabPage, LabServer
-from tests.browser.learner import Learner, shoot_all
+from tests.browser.learner import shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-LESSON = Path(__file__).parents[2] / "notebooks" / "10_all_reduce.ipynb"
+LESSON = "10_all_reduce.ipynb"
 HOLDS = """([cell, held]) => {
     const shown = [...cell.querySelectorAll('.lab-node[data-key][data-kind="constant"]')]
         .map(node => node.querySelector("text").textContent.split(".")[0].replace(/[^0-9]/g, ""));
     return JSON.stringify(shown.map(Number).sort((a, b) => a - b)) === JSON.stringify(held);
 }"""
 """The numbers in the cells of a ring, without the mark of a mean and the thin spaces between thousands."""
-
-
-@pytest.fixture(scope="module")
-def learner(browser: Browser, server: LabServer) -> Iterator[Learner]:
-    """The lesson, opened and run as it is: the stubs are there, nothing was predicted."""
-    (server.root / LESSON.name).write_text(LESSON.read_text("utf-8"), "utf-8")
-    (server.root / "my_progress.json").unlink(missing_ok=True)
-    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, LESSON.name)
-    lab.open()
-    lab.run_all()
-    yield Learner(lab)
-    lab.kernel("cluster.close()")
-    lab.close()
 
 
 def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):

@@ -21,6 +21,7 @@ from widgets.pictures import theme
 from widgets.pictures.chart import Chart
 from widgets.pictures.patch import apply, diff
 from widgets.pictures.scene import Edge, Node, Scene, Token
+from widgets.pictures.theme import COLOURS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -130,12 +131,13 @@ def test_it_has_no_fault_that_axe_finds(opened: Opened):
 
 def test_the_keyboard_alone_plays_it_and_walks_the_graph(opened: Opened):
     page = opened.ready()
-    name = "() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.tagName; }"
+    name = """() => { const e = document.activeElement;
+                      return e.getAttribute("aria-label") || e.labels?.[0]?.firstChild.textContent || e.tagName; }"""
     order = []
-    for _ in range(14):
+    for _ in range(16):
         page.keyboard.press("Tab")
         order.append(page.evaluate(name))
-    for wanted in ("play", "step", "frame", "speed", "switch between light and dark", "zoom in"):
+    for wanted in ("theme", "size", "play", "step", "frame", "speed", "zoom in"):
         assert wanted in order
     assert sum(said.startswith(("x,", "y,")) for said in order) == 1, "a graph is one stop of the tab key"
     page.evaluate("() => document.activeElement.blur()")
@@ -147,13 +149,53 @@ def test_the_keyboard_alone_plays_it_and_walks_the_graph(opened: Opened):
     wait_frame(page, 0)
 
 
-def test_light_and_dark_can_be_switched(opened: Opened):
+@pytest.mark.parametrize("chosen", ["light", "dark", "high contrast"])
+def test_a_theme_can_be_chosen_and_given_back_to_the_system(opened: Opened, chosen: str):
     page = opened.ready()
-    before = page.evaluate("() => document.querySelector('.lab-scene').dataset.labTheme")
-    page.get_by_role("button", name="switch between light and dark").click()
-    page.wait_for_function("before => document.querySelector('.lab-scene').dataset.labTheme !== before", arg=before)
+    shown = "() => document.querySelector('.lab-scene').dataset.labTheme"
+    system = page.evaluate(shown)
+    theme = {"high contrast": "contrast-dark" if system == "dark" else "contrast"}.get(chosen, chosen)
+    page.get_by_label("theme").select_option(chosen)
+    page.wait_for_function(f"theme => ({shown})() === theme", arg=theme)
     ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    assert ground == {"dark": "rgb(255, 255, 255)", "light": "rgb(17, 20, 24)"}[before]
+    surface = COLOURS[theme]["surface"]
+    assert ground == f"rgb({int(surface[1:3], 16)}, {int(surface[3:5], 16)}, {int(surface[5:], 16)})"
+    page.get_by_label("theme").select_option("as the system")
+    page.wait_for_function(f"theme => ({shown})() === theme", arg=system)
+
+
+def test_who_asked_for_more_contrast_gets_it(browser: Browser, path: Path):
+    context = browser.new_context(contrast="more", color_scheme="dark", offline=True)
+    page = Opened(context, path).ready()
+    assert page.evaluate("() => document.body.dataset.labTheme") == "contrast-dark"
+    context.close()
+
+
+def test_on_a_projector_type_and_lines_are_larger_everywhere(opened: Opened):
+    page = opened.ready()
+    sizes = """() => [".lab-caption", ".lab-legend", ".lab-step", ".lab-plot .xtick text", ".lab-node .lab-label"]
+        .map(name => document.querySelector(name).getBoundingClientRect().height)"""
+    before = page.evaluate(sizes)
+    page.get_by_label("size").select_option("projector")
+    page.wait_for_function(
+        f"before => ({sizes})().every((height, i) => height > 1.15 * before[i])", arg=before
+    )
+    width = "() => parseFloat(getComputedStyle(document.querySelector('.lab-plot .js-line')).strokeWidth)"
+    page.wait_for_function(f"({width})() === 3")
+    assert opened.trouble == []
+
+
+def test_each_control_shows_where_the_keyboard_is(opened: Opened):
+    page = opened.ready()
+    unseen = page.evaluate(
+        """() => [...document.querySelectorAll("button, select, input, .lab-plot, .lab-node[tabindex='0']")]
+            .filter(e => !e.disabled).filter(e => {
+              const before = getComputedStyle(e).outlineStyle + [...e.children].map(c => getComputedStyle(c).stroke);
+              e.focus({ focusVisible: true });
+              return getComputedStyle(e).outlineStyle + [...e.children].map(c => getComputedStyle(c).stroke) === before;
+            }).map(e => e.outerHTML.slice(0, 90))"""
+    )
+    assert unseen == []
 
 
 def test_no_text_of_a_learner_ran_and_all_of_it_is_there(opened: Opened):

@@ -148,7 +148,7 @@ player
 def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callable[..., LabPage], shots: Path):
     lab = lab_page(PACED)
     lab.page.wait_for_selector("[role=option][data-kind=forward_span]")
-    assert "no measure of this machine" in (lab.page.locator(".lab-caption").text_content() or "")
+    assert "no measure of this machine" in (lab.page.locator(".lab-provenance").text_content() or "")
     for n in (2, 3, 4):
         lab.page.get_by_role("button", name="Step", exact=True).click()
         bars = "[role=option][data-kind$=_span]:not([data-state=waiting])"

@@ -53,7 +53,10 @@ def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: 
     ]  # fmt: skip
     loss, ring = section(opened, "Loss"), section(opened, "One all-reduce")
     expect(loss.locator(".lab-step")).to_have_text("3 of 3")
-    expect(ring.locator(".lab-step")).to_have_text("1 of 6")
+    for name in ("Loss", "One step of the pipeline", "One all-reduce", "The workers"):
+        n, of = section(opened, name).locator(".lab-step").inner_text().split(" of ")
+        assert (name, n) == (name, of)
+    ring.get_by_role("button", name="first frame").click()
     ring.get_by_role("button", name="step", exact=True).click()
     expect(ring.locator(".lab-step")).to_have_text("2 of 6")
     expect(ring.locator(".lab-text-twin")).to_contain_text("Step 1 of 4")
@@ -71,6 +74,12 @@ def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: 
     assert opened.trouble == []
 
 
+def test_below_the_last_words_there_is_no_empty_space(opened: Opened):
+    below = """() => document.documentElement.scrollHeight - scrollY
+        - [...document.querySelectorAll("section .lab-text-twin")].at(-1).getBoundingClientRect().bottom"""
+    assert 0 < opened.ready().evaluate(below) < 60
+
+
 def test_a_report_has_no_fault_that_axe_finds(opened: Opened):
     results = Axe().run(opened.ready())
     found = [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]]
@@ -80,7 +89,7 @@ def test_a_report_has_no_fault_that_axe_finds(opened: Opened):
 def test_one_switch_turns_all_sections_light_or_dark(opened: Opened):
     page = opened.ready()
     before = page.evaluate("() => document.body.dataset.labTheme")
-    page.get_by_role("button", name="switch between light and dark").click()
+    page.get_by_label("theme").select_option("dark" if before == "light" else "light")
     page.wait_for_function(
         """before => [...document.querySelectorAll(".lab-scene")].length === 3
              && [...document.querySelectorAll(".lab-scene")].every(scene => scene.dataset.labTheme !== before)""",

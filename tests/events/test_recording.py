@@ -7,6 +7,7 @@ import logging
 import pickle
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ml_dtypes
@@ -264,26 +265,31 @@ def test_a_million_events_take_bounded_memory() -> None:
 
 
 def test_a_reader_sees_a_consistent_prefix_while_another_thread_writes() -> None:
-    rec, done = Recording(), threading.Event()
+    n_batches, rec = 40, Recording()
+    # Both begin each batch together. A reader that looked as often as it can would starve the writer, which gives the
+    # interpreter away in every NumPy call and waits to get it back: 20,000 looks in place of 80, and a minute.
+    begins = threading.Barrier(2, timeout=60)
 
     def write() -> None:
-        for start in range(0, 20 * BATCH, BATCH):
-            rows: list[tuple[object, ...]] = [op(i) for i in range(start, start + BATCH)]
-            rec.receive(batch_of(OpRecorded, rows, start))
-        done.set()
+        for start in range(0, n_batches * BATCH, BATCH):
+            batch = batch_of(OpRecorded, [op(i) for i in range(start, start + BATCH)], start)
+            begins.wait()
+            rec.receive(batch)
 
-    thread = threading.Thread(target=write)
-    thread.start()
-    while not done.is_set():
-        n = len(rec)
-        columns = rec.columns(OpRecorded, max(0, n - 1000))
-        assert columns["node"].tolist() == columns["seq"].tolist() == columns["position"].tolist()
-        assert [p[0] for p in columns["parents"]] == (columns["node"] - 1).tolist()
-        assert len(rec) >= n
-        if n:
-            assert rec[n - 1] == OpRecorded(*op(n - 1))  # type: ignore[arg-type]
-    thread.join()
-    assert len(rec) == 20 * BATCH
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        for _ in range(n_batches):
+            begins.wait()
+            for _ in range(2):
+                n = len(rec)
+                columns = rec.columns(OpRecorded, max(0, n - 1000))
+                assert columns["node"].tolist() == columns["seq"].tolist() == columns["position"].tolist()
+                assert [p[0] for p in columns["parents"]] == (columns["node"] - 1).tolist()
+                assert len(rec) >= n
+                if n:
+                    assert rec[n - 1] == OpRecorded(*op(n - 1))  # type: ignore[arg-type]
+        writing.result()
+    assert len(rec) == n_batches * BATCH
 
 
 def test_a_cell_that_runs_again_may_define_its_kind_again_but_not_with_other_fields() -> None:

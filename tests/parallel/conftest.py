@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from lab.parallel.cluster.cluster import Cluster
+from lab.training import stop_all
+from tests.parallel import programs
+from tests.parallel.trainings import SOON
 
 N_WORKERS = 4
 
@@ -23,6 +26,20 @@ def cluster(session_cluster):
     """All workers are there: one that the test before killed has been started again by its nanny."""
     session_cluster.client.wait_for_workers(N_WORKERS, timeout=60)
     return session_cluster
+
+
+@pytest.fixture
+def the_next_launch_works(cluster):
+    """Whatever the test did to the cluster."""
+    yield
+    assert sorted(rank for rank, _ in cluster.launch(programs.where, world_size=4)) == [0, 1, 2, 3]
+
+
+@pytest.fixture
+def no_run_outlives_its_test():
+    """For tests that leave a run in the middle; in others a run that goes on is a fault, which is seen below."""
+    yield
+    stop_all(SOON)
 
 
 def family():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -300,3 +301,44 @@ def reduces_for(comm, n_loops, seed):
         comm.all_reduce_(array)
         array /= comm.world_size
     return array
+
+
+def plays(comm, roles):
+    """Each rank plays its role, on a line of its own."""
+    comm.barrier()
+    match roles[comm.rank].split():
+        case ["ends"]:
+            pass
+        case ["loops"]:
+            while True:
+                threading.Event().wait(0.02)
+        case ["stops"]:
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # and not a thread beside, a moment later
+        case ["holds"]:  # the interpreter, for ever
+            ctypes.PyDLL(None).sleep(1000)
+        case ["sums"]:
+            comm.all_reduce_(np.ones(3))
+        case ["root", root]:
+            comm.broadcast_(np.ones(3), root=int(root))
+        case ["from", peer]:
+            comm.recv(np.ones(3), int(peer))
+        case ["computes", seconds]:
+            until = time.monotonic() + float(seconds)
+            while time.monotonic() < until:
+                pass
+    return comm.rank
+
+
+def has_children(comm, folder, how):
+    """Starts a process that starts another; both would live for long. Then it returns, raises, or waits for them."""
+    code = "import os, subprocess, sys, time; print(os.getpid(), flush=True); time.sleep(600)"
+    both = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {code!r}]); {code}"
+    child = subprocess.Popen([sys.executable, "-c", both], stdout=subprocess.PIPE, text=True)
+    pids = [int(child.stdout.readline()) for _ in range(2)]
+    assert set(pids) <= {int(entry.name) for entry in Path("/proc").glob("[0-9]*")}
+    Path(folder, str(comm.rank)).write_text(" ".join(map(str, pids)))
+    comm.barrier()
+    if how == "raises":
+        raise ValueError(how)
+    if how == "waits":
+        child.wait()

@@ -9,11 +9,12 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from distributed import Client
 
 import lab
 from lab import ops
 from lab.data import Dataset
-from lab.errors import LostRankError, RunError
+from lab.errors import LostRankError, MeshError, RunError
 from lab.events import (
     ChunkMoved,
     CollectiveFinished,
@@ -28,17 +29,9 @@ from lab.events import (
 from lab.nn import Linear, mlp
 from lab.optim import SGD
 from lab.parallel import DataParallel, Pipeline
-from lab.training import stop_all
 from tests.parallel.trainings import OPTIMIZERS, SOON, kill, network, parameters, some_digits
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def no_run_outlives_its_test():
-    yield
-    stop_all(SOON)
-
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_run_outlives_its_test")]
 
 ENDLESS = 100_000
 SLACK = 8.0  # seconds, for a machine that does other things
@@ -261,14 +254,55 @@ def test_a_run_that_waits_for_workers_can_be_paused_and_stopped(cluster):
     holds.wait(SOON)
 
 
+def queued(cluster, holds, **options):
+    """A run that is paused and waits for workers, which all are of another one."""
+    run = lab.fit(network(), some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2, **options), paused=True)
+    while not run._job._launch or not run._job._launched.waits_for:
+        passes(run, 0.02)
+    assert holds.name in run._job._launched.waits_for
+    return run
+
+
+@pytest.mark.parametrize("is_paused_again", [False, True])
+def test_a_step_of_a_run_that_waits_for_workers_can_be_stopped(cluster, is_paused_again):
+    holds, _ = begun(DataParallel(cluster, 4))
+    run = queued(cluster, holds, wait=8.0)
+    run.step(3)
+    passes(run, 0.1)
+    if is_paused_again:
+        run.pause()
+        paused(run)
+    run.stop()
+    result = run.wait(SOON)
+    assert (result.state, result.n_steps, run.state) == ("stopped", 0, "stopped")
+    holds.stop()
+    holds.wait(SOON)
+
+
+def test_a_step_of_a_run_that_waits_for_workers_is_done_when_it_has_them(cluster):
+    holds, _ = begun(DataParallel(cluster, 4))
+    run = queued(cluster, holds)
+    run.step(2)
+    passes(run, 1.0)
+    holds.stop()
+    holds.wait(SOON)
+    assert paused(run).progress[0] == 2
+    run.stop()
+    assert run.wait(SOON).n_steps == 2
+
+
 @pytest.mark.parametrize("wait", [0.0, 30.0])
 def test_a_stop_before_it_is_known_that_all_workers_are_busy_gives_a_result(cluster, wait):
     holds, _ = begun(DataParallel(cluster, 4))
     for _ in range(5):
         run = lab.fit(network(), some_digits(100), epochs=ENDLESS, on=DataParallel(cluster, 2, wait=wait))
         run.stop()
-        result = run.wait(SOON)
-        assert (result.state, result.n_steps) == ("stopped", 0)
+        assert run.join(SOON)
+        if wait or run.state == "stopped":
+            assert (run.result.state, run.result.n_steps) == ("stopped", 0)
+        else:  # the refusal came before the stop
+            with pytest.raises(MeshError, match="there are not enough workers"):
+                run.wait(SOON)
     holds.stop()
     holds.wait(SOON)
 
@@ -392,6 +426,33 @@ def test_a_rank_that_is_killed_during_a_pause_fails_the_run_too(cluster):
     assert error.rank == 1
     assert elapsed < 2 + SLACK
     np.testing.assert_array_equal(parameters(module), held)
+
+
+# --- losing the way to the cluster ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on", [DataParallel, partial(Pipeline, n_micro=4, n_stages=3)])
+@pytest.mark.parametrize("handled", ["running", "paused", "stepping"])
+def test_a_client_that_is_closed_under_a_training_is_told_and_leaves_nothing(cluster, on, handled):
+    client = Client(cluster.client.scheduler.address)
+    run, module = begun(on(client))
+    run.step(2)
+    held = parameters(module) if paused(run) else None
+    if handled != "paused":
+        run.resume() if handled == "running" else run.step(ENDLESS)
+        while run.progress[0] < 4:
+            passes(run, 0.02)
+    client.close()
+    with pytest.raises(MeshError) as caught:
+        run.wait(SOON)
+    problem, given, hint = str(caught.value).splitlines()
+    assert problem == "the connection to the cluster is closed"
+    assert given.startswith("given: a Client that is clos")
+    assert hint == "hint:  make another Cluster(), or another Client"
+    assert run.state == "failed"
+    if handled != "stepping":  # a step that was granted is taken over as it is done
+        np.testing.assert_array_equal(parameters(module), held)
+    assert lab.fit(module, some_digits(100, "float64"), epochs=1, on=on(cluster)).wait(SOON).n_steps == 2
 
 
 # --- numbers that are none ---------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from lab.nn import Linear, Module
 from lab.optim import SGD
 from lab.parallel import DataParallel, Pipeline, run_ranks
 from lab.parallel.training.cluster_job import packed
-from lab.training import stop_all
 from lab.training.trainer import Training
 from tests.parallel.trainings import (
     OPTIMIZERS,
@@ -24,14 +23,7 @@ from tests.parallel.trainings import (
     tells_all,
 )
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def no_run_outlives_its_test():
-    yield
-    stop_all(SOON)
-
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_run_outlives_its_test")]
 
 WORLDS = [pytest.param(world_size, algorithm, id=f"{algorithm}-{world_size}")
           for algorithm in ("ring", "naive") for world_size in (1, 2, 4)]  # fmt: skip

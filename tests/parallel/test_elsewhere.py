@@ -4,14 +4,15 @@ import os
 import signal
 import sys
 import textwrap
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+from jupyter_client.manager import start_new_kernel
 
 from lab.parallel.cluster.cluster import Cluster
 from tests.parallel import programs
-from tests.parallel.processes import Program
+from tests.parallel.processes import ROOT, Program
 
 pytestmark = pytest.mark.slow
 
@@ -103,6 +104,74 @@ def test_control_c_at_a_terminal_stops_all_ranks_and_the_cluster_goes_on(tmp_pat
         os.killpg(program.process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
         program.until("interrupted")
         program.until("2 ranks again")
+
+
+STARTS = """
+    import distributed
+    from lab.parallel.cluster.cluster import Cluster
+
+    if __name__ == "__main__":
+        try:
+            print("starting", flush=True)
+            with Cluster(2):
+                print("started", flush=True)
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+    """
+
+
+def members(session):
+    """The processes of a session that are workers, or will be."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            of = int(entry.read_text().rpartition(")")[2].split()[3])
+            if of == session and b"spawn_main" in entry.with_name("cmdline").read_bytes():
+                found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("n_processes", [0, 1, 2])
+def test_control_c_while_workers_start_ends_them_and_says_nothing_of_dask(tmp_path, n_processes):
+    with script(tmp_path, STARTS) as program:
+        program.until("starting")
+        while len(members(program.process.pid)) < n_processes:
+            assert program.process.poll() is None
+        os.killpg(program.process.pid, signal.SIGINT)
+        assert program.rest() == "interrupted\n"
+        assert all(map(gone, members(program.process.pid)))
+
+
+def test_the_interrupt_button_while_workers_start_shows_a_keyboard_interrupt_and_nothing_of_dask(tmp_path):
+    with (tmp_path / "told").open("w+") as told:
+        manager, client = start_new_kernel(stdout=told, stderr=told, cwd=ROOT)
+        try:
+            client.execute("from lab.parallel import Cluster; import distributed, os; os.getpid()")
+            [reply] = [m for m in shown(client) if m["msg_type"] == "execute_result"]
+            session = os.getsid(int(reply["content"]["data"]["text/plain"]))
+            client.execute("cluster = Cluster(2)")
+            while not members(session):
+                assert manager.is_alive()
+            manager.interrupt_kernel()
+            [error] = [m for m in shown(client) if m["msg_type"] in {"error", "stream", "display_data"}]
+            assert error["content"]["ename"] == "KeyboardInterrupt"
+            assert all(map(gone, members(session)))
+            client.execute("with Cluster(2) as cluster: print(cluster.launch(lambda comm: comm.rank))")
+            assert [m["content"]["text"] for m in shown(client) if m["msg_type"] == "stream"] == ["[0, 1]\n"]
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+        told.seek(0)
+        words = told.read()
+        assert not [word for word in ("Traceback", "distributed", "KeyboardInterrupt") if word in words], words
+
+
+def shown(client):
+    """What a cell shows until its end."""
+    messages = []
+    while not messages or messages[-1]["content"].get("execution_state") != "idle":
+        messages.append(client.get_iopub_msg(timeout=60))
+    return messages
 
 
 def test_when_the_notebook_is_killed_nothing_stays(tmp_path):

@@ -11,13 +11,7 @@ from lab.errors import LostRankError, MeshError, RankError, RunError
 from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen, record
 from tests.parallel import programs
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def the_next_launch_works(cluster):
-    yield
-    assert sorted(rank for rank, _ in cluster.launch(programs.where, world_size=4)) == [0, 1, 2, 3]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("the_next_launch_works")]
 
 
 @pytest.fixture
@@ -135,7 +129,7 @@ def test_a_worker_that_no_rank_runs_on_may_die(cluster, rec):
 
 
 def test_a_stopped_rank_runs_into_the_time_out_and_is_named(cluster, rec):
-    with pytest.raises(LostRankError, match=r"ranks \[1\] do not answer: rank \d waited too long in") as caught:
+    with pytest.raises(LostRankError, match=r"rank 1 does not answer: rank \d waited too long in") as caught:
         cluster.launch(programs.stops, 1, timeout=1.0)
     assert caught.value.rank == 1
     assert lost(rec) == [1]
@@ -144,7 +138,7 @@ def test_a_stopped_rank_runs_into_the_time_out_and_is_named(cluster, rec):
 
 def test_a_rank_that_awakes_when_the_others_have_gone_ends_itself(cluster):
     running = cluster.start(programs.stops, 2, timeout=1.0)
-    with pytest.raises(LostRankError, match=r"ranks \[2\] do not answer"):
+    with pytest.raises(LostRankError, match="rank 2 does not answer"):
         running.result()
     nanny_of = {w: i["nanny"] for w, i in cluster.client.scheduler_info(n_workers=-1)["workers"].items()}
     by_nanny = {worker.worker_address: worker.pid for worker in cluster.client.cluster.workers.values()}
@@ -239,7 +233,7 @@ def test_other_versions_on_a_worker_are_refused_with_a_table(cluster, monkeypatc
 def test_a_worker_that_is_lost_again_and_again_comes_back_each_time(cluster, soak):
     """A LocalCluster gave up for good a worker that happened to be away 15 s after an earlier loss."""
     for _ in range(8 * soak):
-        with pytest.raises(LostRankError, match="do not answer"):
+        with pytest.raises(LostRankError, match="does not answer"):
             cluster.launch(programs.stops, 2, timeout=1.0)
         assert len(cluster.launch(programs.where, world_size=4)) == 4
         with pytest.raises(LostRankError, match="was lost"):

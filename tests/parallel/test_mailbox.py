@@ -8,7 +8,7 @@ import pytest
 from lab.errors import ArgumentError, RankError, RunError
 from lab.parallel.cluster.seats import REMEMBERED, Seats
 from lab.parallel.ranks.mailbox import Mailbox
-from lab.parallel.ranks.runtime import run_ranks
+from lab.parallel.ranks.threads import run_ranks
 from tests.parallel import programs
 
 

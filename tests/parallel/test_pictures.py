@@ -51,4 +51,4 @@ def test_the_gantt_of_a_training_is_that_of_its_workers(cluster):
     assert moment.report.order == moment.plan.order == check_schedule("1f1b", 2, 4).order
     assert moment.report.peak_live == (2, 1)
     assert moment.report.bubble >= moment.plan.bubble - 1e-9
-    assert "no measure of this machine" in view.picture_at(len(rec)).caption
+    assert "no measure of this machine" in view.picture_at(len(rec)).provenance

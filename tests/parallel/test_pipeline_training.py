@@ -30,7 +30,6 @@ from lab.parallel.pipeline.pipeline import Pipeline
 from lab.parallel.pipeline.stages import micro_batches
 from lab.training.blas import one_blas_thread
 from lab.training.evaluate import loss_of
-from tests.parallel import programs
 from tests.parallel.pipelines import assert_spans_follow, spans
 
 pytestmark = pytest.mark.slow
@@ -229,12 +228,6 @@ def test_pausing_stepping_setting_and_rewinding_are_those_of_any_run(cluster):
 # --- what goes wrong ---------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def the_cluster_goes_on(cluster):
-    yield
-    assert sorted(rank for rank, _ in cluster.launch(programs.where, world_size=4)) == [0, 1, 2, 3]
-
-
 class NotHere(Module):
     """Does something bad in the forward of that number in a process other than the one where it was made."""
 
@@ -259,7 +252,7 @@ def bad_luck():
     raise ValueError("bad luck")
 
 
-@pytest.mark.usefixtures("the_cluster_goes_on")
+@pytest.mark.usefixtures("the_next_launch_works")
 def test_a_stage_that_raises_ends_the_run_and_names_its_rank(cluster):
     _, run = fit(Pipeline(cluster, n_stages=4, n_micro=4), five_layers(NotHere(bad_luck, at=5)))
     with pytest.raises(RankError, match="raised on rank 1 of 4") as caught:
@@ -268,7 +261,7 @@ def test_a_stage_that_raises_ends_the_run_and_names_its_rank(cluster):
     assert run.state == "failed"
 
 
-@pytest.mark.usefixtures("the_cluster_goes_on")
+@pytest.mark.usefixtures("the_next_launch_works")
 @pytest.mark.parametrize(("at", "rank"), [(0, 0), (2, 1), (4, 3)])
 def test_a_rank_killed_in_the_middle_of_a_step_is_named_within_2_s(cluster, tmp_path, at, rank):
     mark = tmp_path / "killed"
@@ -340,7 +333,7 @@ def test_not_given_there_is_a_stage_on_each_worker_and_no_more_than_layers(clust
     assert Pipeline(cluster, n_stages=2).stages_of(network()) == 2
 
 
-@pytest.mark.usefixtures("the_cluster_goes_on")
+@pytest.mark.usefixtures("the_next_launch_works")
 def test_a_loss_that_is_no_number_in_one_micro_batch_holds_all_ranks_before_the_step(cluster):
     inputs, targets = data_of()
     model = network()
@@ -361,7 +354,7 @@ def test_a_loss_that_is_no_number_in_one_micro_batch_holds_all_ranks_before_the_
     stopped(run, alone)
 
 
-@pytest.mark.usefixtures("the_cluster_goes_on")
+@pytest.mark.usefixtures("the_next_launch_works")
 def test_a_gradient_that_is_no_number_is_found_in_its_layer(cluster):
     class Roots(Module):
         def forward(self, x):
@@ -376,7 +369,7 @@ def test_a_gradient_that_is_no_number_is_found_in_its_layer(cluster):
     stopped(run)
 
 
-@pytest.mark.usefixtures("the_cluster_goes_on")
+@pytest.mark.usefixtures("the_next_launch_works")
 def test_a_loss_that_loses_the_gradient_is_told(cluster):
     model = network()
     run = lab.fit(model, data_of(), loss=lambda x, y: cross_entropy(x.detach(), y), on=Pipeline(cluster))

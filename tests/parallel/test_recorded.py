@@ -42,7 +42,7 @@ from lab.events import (
 )
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.cluster.dask_side.names import NAME
-from lab.parallel.ranks.runtime import run_ranks
+from lab.parallel.ranks.threads import run_ranks
 from tests.parallel import programs
 from tests.parallel.processes import Program
 

@@ -5,8 +5,12 @@ import pickle
 
 import pytest
 
-from lab.errors import MeshError, RankError
+import lab
+from lab.errors import MeshError, RankError, RunError
+from lab.optim import SGD
+from lab.parallel import DataParallel
 from lab.parallel.transport.sending import dumps, line_of, name_of, place_of
+from tests.parallel.trainings import SOON, some_digits
 
 FILE = "/tmp/ipykernel_71/332220231.py"
 SOURCE = """\
@@ -15,6 +19,12 @@ def divides(comm):
 def differs(comm):
     import numpy as np
     comm.all_reduce_(np.ones(4 + comm.rank % 2))
+from lab import nn, ops
+class Steep(nn.Module):
+    def __init__(self):
+        self.linear = nn.Linear(64, 10, rng=0)
+    def forward(self, x):
+        return ops.log(self.linear(x) - 1e9)
 """
 
 
@@ -52,3 +62,13 @@ def test_calls_that_differ_are_told_with_cell_and_line_and_nothing_twice(cluster
     (note,) = caught.value.__notes__
     assert note.startswith("On rank ")
     assert "make different calls" not in note
+
+
+def test_a_nan_of_a_model_of_a_cell_is_told_with_cell_and_line(cluster, cell):
+    model = cell["Steep"]()
+    run = lab.fit(model, some_digits(64), epochs=1, optimizer=SGD(model.parameters(), 0.1), on=DataParallel(cluster, 2))
+    with pytest.raises(RunError) as caught:
+        run.wait(SOON)
+    assert caught.value.given == "first nan or inf in log (cell, line 11)"
+    run.stop()
+    assert run.wait(SOON).state == "stopped"

@@ -13,7 +13,8 @@ from lab.errors import ArgumentError, DTypeError, LostRankError, MeshError, Rank
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
 from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
 from lab.parallel.ranks import execute as executing
-from lab.parallel.ranks.runtime import Comm, run_local, run_ranks
+from lab.parallel.ranks.runtime import Comm
+from lab.parallel.ranks.threads import run_local, run_ranks
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import COLLECTIVE, HEADER, MAX_BYTES, POINT, Call, Header, pack, unpack

@@ -179,3 +179,16 @@ def test_a_rank_is_said_to_be_lost_once():
     view = ClusterView(rec)
     assert view.sentence_at(1) == "Rank 1 was lost: its worker left."
     assert "Rank 1 was lost: rank" not in view.picture_at(1).caption
+
+
+def test_who_looks_at_a_run_that_is_over_is_told_what_became_of_its_ranks():
+    rows = beginning(2, 3)
+    rec = recorded_by_ranks([*rows, *((9, r, RankFinished(1, "finished", 2.0, "")) for r in range(2)),
+                             *((10, 0, seen(k, "idle")) for k in range(3))])  # fmt: skip
+    view = ClusterView(rec)
+    told = [view.sentence_at(p) for p in range(1, len(rec) + 1)]
+    assert not [words for words in told if "is idle" in words]
+    assert "Worker 2 was seen: it is free." in told
+    assert told[-1] == "2 ranks finished; worker 1 was given back."
+    rec = recorded_by_ranks([*rows, (10, 0, seen(1, "idle"))])
+    assert ClusterView(rec).sentence_at(len(rec)) == "Worker 1 was given back."

@@ -9,7 +9,8 @@ import pytest
 from lab.errors import RunError
 from tests.widgets.golden import falling, training
 from widgets.board import Dashboard, dashboard
-from widgets.controls import RunControls, free_of_blocked_cell
+from widgets.controls import RunControls
+from widgets.live.buttons import free_of_blocked_cell
 
 
 class FakeRun:
@@ -21,6 +22,16 @@ class FakeRun:
         self.calls: list[object] = []
         self.recording = training(falling(10))
         self.rewound = threading.Event()
+        self.units, self.breakpoints, self.graph = ("step", "op", "node"), (), None
+
+    def break_on(self, **condition):
+        self.calls.append(condition)
+        if condition.get("at") == "nowhere":
+            raise RunError("fake knows no such place", given="nowhere", hint="elsewhere")
+        self.breakpoints += (str(condition),)
+
+    def clear_breakpoint(self, name):
+        self.breakpoints = tuple(known for known in self.breakpoints if known != name)
 
     def pause(self):
         self.calls.append("pause")
@@ -30,8 +41,8 @@ class FakeRun:
         self.calls.append("resume")
         self.state = "running"
 
-    def step(self):
-        self.calls.append("step")
+    def step(self, of="step"):
+        self.calls.append("step" if of == "step" else f"step {of}")
 
     def stop(self):
         self.calls.append("stop")
@@ -45,7 +56,7 @@ class FakeRun:
 
     def rewind(self):
         self.calls.append("rewind")
-        self.reason = ""
+        self.reason, self.trouble = "", None
         self.rewound.set()
 
 
@@ -130,6 +141,7 @@ def test_after_nan_one_click_goes_back(run, controls):
     back = controls._parts["Back to sound state"]
     assert back.layout.display == "none"
     run.state, run.reason = "paused", "the loss is nan since step 3"
+    run.trouble = RunError(run.reason)
     controls.refresh()
     assert back.layout.display == ""
     back.click()
@@ -165,6 +177,91 @@ def test_one_bad_batch_is_no_explosion(run, controls):
     run.recording, run.progress = training([2.0, 1.0, 40.0, 1.0, 1.0, 1.0, 70.0]), (7, 10)
     controls.refresh()
     assert "exploded" not in controls._parts["text"].text
+
+
+def test_step_lets_pass_what_is_chosen(controls, run):
+    by = controls._parts["by"]
+    assert [label for label, _ in by.options] == ["training step", "operation", "backward node"]
+    for unit in ("op", "node", "step"):
+        by.value = unit
+        controls._parts["Step"].click()
+    assert run.calls == ["step op", "step node", "step"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "asked"),
+    [
+        ("loss above", "2,5", {"loss_above": 2.5}),
+        ("gradient norm above", " 1e3 ", {"gradient_above": 1000.0}),
+        ("first nan or inf", "", {"nonfinite": True}),
+        ("operation or module", "matmul", {"at": "matmul"}),
+        ("backward through", "0", {"at": "0", "backward": True}),
+    ],
+)
+def test_breakpoints_are_set_shown_and_taken_away(controls, run, kind, given, asked):
+    row = controls._breakpoints
+    row.kind.value = kind
+    if given:
+        row.value.value = given  # Enter in the field adds it
+    else:
+        row.add.click()
+    assert run.calls == [asked]
+    (shown,) = row._list.children
+    assert (shown.description, row.value.value) == (str(asked), "")
+    shown.click()
+    assert run.breakpoints == row._list.children == ()
+
+
+@pytest.mark.parametrize(("kind", "given", "problem"), [("loss above", "much", "a bound is a number"),
+                                                        ("operation or module", "nowhere", "fake knows no such place"),
+                                                        ("loss above", "", "needs a bound or a place")])  # fmt: skip
+def test_a_breakpoint_that_is_refused_is_explained_below_the_controls(controls, run, kind, given, problem):
+    row = controls._breakpoints
+    row.kind.value = kind
+    if given:
+        row.value.value = given
+    else:
+        row.add.click()
+    assert problem in controls._parts["text"].text
+    assert run.breakpoints == ()
+
+
+def test_a_run_whose_operations_run_elsewhere_offers_neither_their_steps_nor_breakpoints_at_them():
+    run = FakeRun()
+    run.units = ("step",)
+    made = RunControls(run)
+    assert made.widget is not None
+    assert made._parts["by"].layout.display == "none"
+    assert made._breakpoints.kind.options == ("loss above", "gradient norm above")
+    made.dispose()
+
+
+def test_the_graph_of_a_step_appears_when_one_looks_into_it_and_is_replaced_by_the_next(digits_run):
+    run = digits_run
+    made = RunControls(run)
+    assert made.widget is not None
+    assert made._step_picture.widget.children == ()
+    for _ in range(2):
+        run.step(3, of="op")
+        assert run.wait_until("paused", timeout=30)
+        made.refresh()
+        assert made._step_picture.view.recording is run.graph
+        assert "held after" in made.text
+        run.step()
+        assert run.wait_until("paused", timeout=30)
+    made.dispose()
+
+
+@pytest.fixture
+def digits_run():
+    from lab import fit
+    from lab.data import digits
+    from lab.nn import mlp
+
+    run = fit(mlp(64, 8, 10, rng=0), digits()[0], paused=True)
+    yield run
+    run.stop()
+    run.wait(30)
 
 
 def test_every_control_has_a_name_and_a_tooltip(controls):

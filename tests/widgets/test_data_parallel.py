@@ -10,8 +10,7 @@ from dataclasses import fields
 
 import pytest
 
-from lab.events import ChunkMoved, RankFinished, RankLost, RankStarted, ReplicaAdvanced
-from tests.widgets.golden import falling, training
+from lab.events import ChunkMoved, RankFinished, RankLost, RankStarted, ReplicaAdvanced, StepFinished
 from tests.widgets.golden_ranks import as_rank, in_batches, told, trained
 from widgets import DataParallelView, Player
 from widgets.fold import Stretch
@@ -284,15 +283,15 @@ def test_a_loss_that_is_not_finite_is_trouble():
 @pytest.mark.parametrize(
     ("rec", "why"),
     [
-        (told([]), "No replica was recorded"),
-        (told(started()), "No replica was recorded"),
-        (training(falling(3)), "This training ran in one process"),
+        (told([]), "then DataParallelView(run)."),
+        (told(started()), "then DataParallelView(run)."),
+        (told([*started(), (0, StepFinished(1, 0, 1.0, 4, 1.0))]), 'DataParallel(..., told="steps") keeps none.'),
     ],
 )
 def test_an_empty_picture_says_why(rec, why):
     view = DataParallelView(rec)
     assert view.picture_at(len(rec)).nodes == ()
-    assert view.text_at(len(rec)).startswith(why)
+    assert view.text_at(len(rec)).endswith(why)
     assert why in Player(view).text
 
 

@@ -8,7 +8,19 @@ import lab
 import widgets
 from lab.errors import ViewError
 from tests.widgets.golden import falling, product_plus_x, recorded, training, walk
-from widgets import GradientView, GraphView, LossView, Player, RunControls, dashboard
+from tests.widgets.golden_pipeline import pipeline
+from tests.widgets.golden_ranks import collective, ranks_of, told
+from widgets import (
+    DataParallelView,
+    GradientView,
+    GraphView,
+    LossView,
+    PipelineView,
+    Player,
+    RingView,
+    RunControls,
+    dashboard,
+)
 
 
 def said(rec):
@@ -48,6 +60,31 @@ def test_while_more_may_come_nothing_is_final():
     with lab.record() as rec:
         assert said(rec) == "Nothing was recorded yet: each operation that runs adds a box."
     assert GraphView(product_plus_x()).text_at(0) == "Nothing was recorded yet: each operation that runs adds a box."
+
+
+RANKS = {
+    PipelineView: "a training on a pipeline, stage by stage, and none was recorded. To get one: run = lab.fit(model, "
+    "train, on=Pipeline(cluster)), then PipelineView(run).",
+    DataParallelView: "a training on replicas, phase by phase, and none was recorded. To get one: run = lab.fit(model, "
+    "train, on=DataParallel(cluster)), then DataParallelView(run).",
+    RingView: "a collective of ranks, as comm.all_reduce_, hop by hop, and none was recorded. To get one: with lab."
+    "record() as rec: launch(program), then RingView(rec); or RingView(run) of DataParallel(cluster).",
+}
+
+
+@pytest.mark.parametrize("kind", RANKS)
+@pytest.mark.parametrize(("rec", "other"), [
+    (recorded([]), ""), (training(falling(3)), "LossView"), (pipeline("gpipe", 2, 2), "PipelineView"),
+    (told(collective("all_reduce", "ring", ranks_of(2))), "RingView"),
+])
+def test_a_view_of_ranks_says_what_it_shows_how_to_get_that_and_what_shows_this(kind, rec, other):
+    view = kind(rec)
+    if other == kind.__name__:
+        assert " shows " not in view.text_at(len(rec))
+        return
+    shown = f" What was recorded is shown by {other}." if other else ""
+    assert view.text_at(len(rec)) == f"{kind.__name__} shows {RANKS[kind]}{shown}"
+    assert view.picture_at(len(rec)).caption == view.text_at(len(rec))
 
 
 def test_an_empty_picture_has_room_for_its_words():

@@ -46,14 +46,14 @@ def frames_in(page: str):
 
 
 def test_a_long_chain_becomes_a_small_moving_picture_that_says_what_it_left_out(tmp_path):
-    text = GraphView(chain(300)).export(tmp_path / "a.svg").read_text()
+    text = GraphView(chain(300), most=500).export(tmp_path / "a.svg").read_text()
     assert len(text) < 3e6
     assert f"{MOST_STOPS} of 601 stops" in text
     xml.dom.minidom.parseString(text)
 
 
 def test_a_long_chain_becomes_a_small_page_that_says_what_it_left_out(tmp_path):
-    page = GraphView(chain(300)).export(tmp_path / "a.html").read_text()
+    page = GraphView(chain(300), most=500).export(tmp_path / "a.html").read_text()
     frames = frames_in(page)
     assert len(page) < 2e6
     assert len(frames) * 601 <= MAX_PARTS
@@ -69,7 +69,7 @@ def test_a_page_with_every_stop_says_nothing_of_the_kind(tmp_path):
 
 
 def test_the_words_of_a_frame_are_few():
-    frames = Player(GraphView(chain(100))).frames()
+    frames = Player(GraphView(chain(100), most=500)).frames()
     assert max(frame.text.count("\n") for frame in frames) <= 12
     assert "more lines" in frames[-1].text
     assert "more lines" not in Player(GraphView(product_plus_x())).frames()[-1].text
@@ -122,7 +122,7 @@ def test_at_each_moment_the_moving_picture_shows_exactly_that_stop(rec):
 
 
 def test_a_wide_drawing_is_seen_through_a_window_that_follows_what_happens():
-    frames = Player(GraphView(chain(60))).frames(20)
+    frames = Player(GraphView(chain(60), most=500)).frames(20)
     svg = moving_svg(frames, seconds=1.0)
     assert xml.dom.minidom.parseString(svg).documentElement.getAttribute("width") == "1000"
     lefts = [float(x) for x in re.findall(r"% \{ transform: translateX\((\S+)px\)", svg)]
@@ -135,7 +135,7 @@ def test_a_wide_drawing_is_seen_through_a_window_that_follows_what_happens():
 
 
 def test_a_wide_still_picture_is_not_shrunk_until_nobody_can_read_it():
-    assert "max-width:none" in GraphView(chain(60)).svg()
+    assert "max-width:none" in GraphView(chain(60), most=500).svg()
     assert "max-width:100%" in GraphView(product_plus_x()).svg()
 
 

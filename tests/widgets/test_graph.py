@@ -190,11 +190,11 @@ def test_what_is_beyond_the_limit_is_counted_in_caption_and_text():
     events = leaf(0, "x", 1.0)
     for k in range(1, 2001):
         events += op(k, "exp", (k - 1,), 1.0)
-    view = GraphView(recorded(events))
-    scene = view.picture_at(len(view.recording))
-    assert len(scene.nodes) == 500
-    assert "the first 499 of 2,000 operations" in scene.caption
-    assert "1,501 more operations are not drawn" in view.text_at(len(view.recording))
+    view = GraphView(recorded(events), limit=500)
+    assert "1,501 more operations came after 500" in view.picture_at(len(view.recording)).caption
+    assert "1,501 more operations" in view.text_at(len(view.recording))
+    few = GraphView(recorded(events), limit=20)
+    assert "the first 19 of 2,000 operations" in few.picture_at(len(few.recording)).caption
 
 
 @pytest.mark.parametrize("limit", [2, 3, 500])

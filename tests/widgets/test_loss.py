@@ -171,7 +171,7 @@ def test_the_caption_names_only_the_lines_that_are_there():
     def caption(rec):
         return LossView(rec).picture_at(len(rec)).caption
 
-    assert caption(training([2.0, 1.0])) == "From the run 'golden': loss of each batch."
+    assert caption(training([2.0, 1.0])) == "Loss of each batch."
     assert caption(training(falling(60))).endswith("thick: its moving mean; dashed: whole splits.")
     assert "log scale, because it exploded" in caption(training([*falling(60), 1e9]))
 

@@ -14,6 +14,7 @@ def frames():
         y = lab.tensor(3.0, requires_grad=True, name="y")
         z = x * y + x
         z.backward()
+    recording.meta["created"] = "2026-11-29T21:17:00+00:00"  # when the picture in the README was made
     return Player(GraphView(recording)).frames()
 
 

@@ -39,10 +39,11 @@ from tests.widgets.golden import falling, recorded, training
 from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective as collective_of
-from tests.widgets.golden_ranks import ranks_of
+from tests.widgets.golden_ranks import ranks_of, trained
 from tests.widgets.golden_ranks import told as ranks_told
 from widgets.export import report as reports
 from widgets.export.facts import facts_of
+from widgets.export.film import brief
 from widgets.export.report import Section, report, report_page
 from widgets.pictures.scene import Node, Scene
 from widgets.view import View
@@ -134,11 +135,26 @@ def test_the_loss_opens_at_its_end_also_without_javascript_with_all_that_came_af
     assert "test at step 60" in static
 
 
+@pytest.mark.parametrize("name", ["training", "ring", "pipeline", "cluster", "replicas"])
+def test_every_section_opens_at_the_last_state_of_the_run(name):
+    recording = RECORDINGS[name]()
+    players = [a for a in Page(report_page(recording)).all("div") if a.get("class") == "lab-player"]
+    assert players
+    for player in players:
+        [section] = [each for each in reports.SECTIONS if each.title == player["data-name"]]
+        frames = reports._part(section, recording).frames
+        assert player["data-opens"] == str(len(frames) - 1)
+        assert frames[-1].text == brief(section.view(recording).text_at(len(recording)))
+        n, of = frames[-1].label.split(" of ")
+        assert n == of
+
+
 RECORDINGS = {
     "training": lambda: training(falling(300)),
     "ring": lambda: ranks_told(collective_of("all_reduce", "ring", ranks_of(4))),
     "pipeline": lambda: pipeline("1f1b", 3, 4, n_steps=2),
     "cluster": lambda: launch_of(4),
+    "replicas": lambda: trained(2),
 }
 AGAIN = """
 import pathlib, sys

@@ -157,4 +157,16 @@ def test_a_thousand_collectives_keep_the_memory_of_one():
 def test_a_call_that_never_began_in_the_part_that_is_looked_at_says_so():
     rec = three_calls()
     view = RingView(rec, collective=6)
-    assert view.text_at(1).startswith("At this moment no rank has entered the collective that is shown (number 7 of")
+    assert view.text_at(1) == (
+        "At this moment no rank has entered the collective that is shown (collective 7 of 8) yet."
+    )
+
+
+def test_the_caption_says_which_of_several_collectives_it_is():
+    one, other = (collective(name, way, ranks_of(2), number=k)
+                  for k, (name, way) in enumerate([("all_reduce", "ring"), ("broadcast", "flat")]))  # fmt: skip
+    alone, both = told(one), told([*one, *other])
+    assert RingView(alone).picture_at(len(alone)).caption.startswith("Each cell ")
+    first, last = (RingView(both, collective=k) for k in (0, 1))
+    assert first.picture_at(len(both)).caption.startswith("All-reduce (collective 1 of 2). Each cell ")
+    assert last.picture_at(len(both)).caption.startswith("Broadcast (collective 2 of 2). Each cell ")

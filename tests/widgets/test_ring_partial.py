@@ -21,8 +21,8 @@ def test_nothing_recorded_says_how_to_record():
     rec = told([])
     view = RingView(rec)
     assert view.picture_at(0).nodes == ()
-    assert view.text_at(0).startswith("No collective was recorded")
-    assert Player(view).text.startswith("1 of 1: No collective was recorded")
+    assert view.text_at(0).startswith("RingView shows a collective of ranks")
+    assert Player(view).text.startswith("1 of 1: RingView shows a collective of ranks")
 
 
 def test_while_recording_the_newest_is_shown_and_who_is_missing_is_named():
@@ -208,7 +208,7 @@ def test_long_numbers_are_shortened_by_powers_of_ten_and_complex_ones_stay_compl
 def test_the_moment_before_a_collective_names_which_one_it_is():
     two = [collective("all_reduce", "ring", ranks_of(2), number=number) for number in (0, 1)]
     rec = told([*two[0], *two[1]])
-    words = "At this moment no rank has entered the collective that is shown (number 2 of 2) yet."
+    words = "At this moment no rank has entered the collective that is shown (collective 2 of 2) yet."
     assert RingView(rec).text_at(0) == words
 
 

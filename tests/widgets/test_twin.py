@@ -8,6 +8,7 @@ import pytest
 from lab.errors import ViewError
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
+from widgets.pictures.geometry import edge_shape
 from widgets.pictures.measure import clip, node_size, text_width
 from widgets.pictures.scene import EDGE_STATES, NODE_KINDS, NODE_STATES, Edge, Node, Scene
 from widgets.pictures.twin import svg_of
@@ -173,3 +174,49 @@ def test_nodes_are_as_wide_as_their_text_within_limits():
 def test_clipped_text_fits(text):
     assert text_width(clip(text, 80.0)) <= 80.0
     assert "\n" not in clip(text, 80.0)
+
+
+def nodes_of(svg: str) -> list[ET.Element]:
+    return [g for g in parse(svg).iter(f"{NAMESPACE}g") if g.find(f"{NAMESPACE}title") is not None]
+
+
+FRAME = Node("f", 100, 60, 300, 140, "encoder", "12 operations", kind="frame", fold="open")
+INSIDE = Node("a", 100, 70, 80, 40, "x * w")
+FAR = Node("b", 400, 60, 80, 40, "z")
+LINE = Edge("e", "a", "b", label="3.0")
+
+
+def test_a_frame_lies_under_the_edges_and_outer_frames_under_inner_ones():
+    inner = FRAME._replace(id="i", width=150, height=90, label="block")
+    svg = svg_of(Scene((INSIDE, inner, FRAME, FAR), (LINE,)))
+    nodes = {node.id: node for node in (INSIDE, FAR)}
+    order = ["<title>encoder", "<title>block", edge_shape(LINE, nodes).line, "<title>x * w"]
+    places = [svg.index(part) for part in order]
+    assert places == sorted(places)
+    first = nodes_of(svg)[0].findall(f".//{NAMESPACE}text")
+    assert [text.text for text in first] == ["encoder", "12 operations"]
+    assert all(text.get("text-anchor") is None for text in first)
+    assert float(first[0].get("y")) == -55
+
+
+@pytest.mark.parametrize("kind", ["group", "frame"])
+def test_what_can_be_opened_and_what_can_be_closed_differ_in_shape(kind):
+    svgs = [svg_of(Scene((FRAME._replace(kind=kind, fold=fold),))) for fold in ("closed", "open", "")]
+    assert [svg.count("M-3.5 0H3.5") for svg in svgs] == [1, 1, 0]
+    assert ["M0 -3.5V3.5" in svg for svg in svgs] == [True, False, False]
+
+
+def test_what_stands_out_has_a_heavier_line_and_all_else_fades():
+    scene = Scene((INSIDE, FAR, Node("c", 400, 160, 80, 40, "other")), (LINE, Edge("o", "a", "c", label="9.0")))
+    lit = svg_of(Scene(scene.nodes, scene.edges, lit=frozenset({"a", "b", "e"})))
+    widths = {g.findtext(f"{NAMESPACE}title"): g for g in nodes_of(lit)}
+    assert [widths[name].get("opacity") for name in ("x * w", "z", "other")] == [None, None, "0.4"]
+    assert [widths[name].find(f"{NAMESPACE}rect").get("stroke-width") for name in ("z", "other")] == ["3", "1.3"]
+    numbers = {t.text: t.get("opacity") for t in parse(lit).iter(f"{NAMESPACE}text")}
+    assert (numbers["3.0"], numbers["9.0"]) == (None, "0.4")
+    assert "opacity" not in svg_of(scene)
+
+
+def test_a_pin_is_on_what_is_pinned_and_on_nothing_else():
+    svg = svg_of(Scene((INSIDE, FAR), pinned=frozenset({"b"})))
+    assert [g.find(f"{NAMESPACE}g") is not None for g in nodes_of(svg)] == [False, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from widgets.view import View
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.why.view import WhyView
 
 
 class Steps(View[int]):
@@ -51,6 +53,8 @@ GOLDEN = [
     (GraphView, training(falling(20))),
     (LossView, training(falling(45))), (LossView, recorded([])), (LossView, product_plus_x()),
     (GradientView, training(falling(45))), (GradientView, recorded([])), (Steps, training(falling(9))),
+    (partial(WhyView, tensor="x"), product_plus_x()), (partial(WhyView, tensor="x"), product_plus_x(3)),
+    (partial(WhyView, tensor="x"), recorded([])), (partial(WhyView, tensor="x"), training(falling(9))),
 ]  # fmt: skip
 
 
@@ -252,7 +256,7 @@ def test_selecting_a_node_fills_the_inspector_and_marks_the_node():
     box = view.widget
     view.host._received(None, {"select": "#3"}, [])
     assert view.picture_at(view.position).selected == "3"
-    assert "ct * y" in box.children[1].value
+    assert "ct * y" in box.children[1].children[0].value
     view.dispose()
 
 

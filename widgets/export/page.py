@@ -108,7 +108,7 @@ def page_of(parts: Sequence[Part], title: str, description: str = "", facts: Seq
         _check(rows)
     charts = any(picture["type"] == "chart" for rows in trees for picture in rows[0]["pictures"])
     script = bundle("patch.js", *PICTURES, "timeline.js", "player.js")
-    start = f"play({theme.table()}, {json.dumps(style())});\n"
+    start = f'play({theme.table()}, "");\n'  # the style sheet is in the head
     code = _no_end_tag(script + start.replace("</", "<\\/"))
     digest = b64encode(sha256(code.encode()).digest()).decode("ascii")
     # plotly runs from a blob; 'unsafe-inline' for styles only, because plotly and SVG set them on elements.

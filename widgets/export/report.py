@@ -37,14 +37,13 @@ from widgets.views.training.loss import LossView
 
 
 class Section(NamedTuple):
-    """A view of a report.
+    """A view of a report; it opens at the end of the run.
 
     Attributes:
         title: its heading.
         about: one sentence that says what to look for.
         view: makes the view of a recording, None if there is nothing in it to look at.
         needs: kinds of events; without one of each the section is left out.
-        opens_at_end: whether its last picture is seen first.
         stops: which of the view's stops it has; all if not given.
     """
 
@@ -52,7 +51,6 @@ class Section(NamedTuple):
     about: str
     view: Callable[[Recording], View[Any] | None]
     needs: tuple[type[Event], ...]
-    opens_at_end: bool = False
     stops: Callable[[Positions], Positions] | None = None
 
 
@@ -79,17 +77,16 @@ def _an_all_reduce(recording: Recording) -> View[Any] | None:
 
 SECTIONS: list[Section] = [
     Section("Loss", "How well it learned: the loss of every step, and loss and accuracy on data that it never saw.",
-            LossView, (StepFinished,), opens_at_end=True),
+            LossView, (StepFinished,)),
     Section("Data parallel", "Every rank takes its shard of the batch, all sum their gradients, and all make the same "
             "update: the first two steps, and the last two.", DataParallelView, (ReplicaAdvanced,),
             stops=_first_and_last),
     Section("One step of the pipeline", "Micro-batches go through the stages and gradients come back. Bars show what "
-            "each rank did when, beside what the order would ideally take.", _last_step, (ActionFinished,),
-            opens_at_end=True),
+            "each rank did when, beside what the order would ideally take.", _last_step, (ActionFinished,)),
     Section("One all-reduce", "Hop by hop: whose parts of the sum each rank holds, and how many bytes it sent.",
             _an_all_reduce, (ChunkMoved, CollectiveFinished)),
     Section("The workers", "Which worker held which rank, what it took of memory and processor, and how its clock "
-            "stood to that of the launcher.", ClusterView, (RankStarted,), opens_at_end=True),
+            "stood to that of the launcher.", ClusterView, (RankStarted,)),
 ]  # fmt: skip
 """What a report can show, in its order: add a view here, and every report that has its events shows it."""
 
@@ -144,11 +141,11 @@ def _part(section: Section, recording: Recording) -> Part | None:
     view = section.view(recording)
     if view is None:
         return None
+    view.names_file = False  # the page is the same whether the recording was just made or loaded from a file
     stops = stops_of([view])
     if section.stops is not None:
         stops = section.stops(stops)
-    if section.opens_at_end:  # and at the very end: what came after the last stop, as an evaluation, belongs to it
-        stops = np.append(stops[:-1], len(recording))
+    stops = np.append(stops[:-1], len(recording))  # what came after the last stop, as an evaluation, belongs to it
     frames = frames_of([view], stops)
     left_out = "" if len(frames) == len(stops) else f" {len(frames)} of {len(stops):,} stops, evenly chosen."
-    return Part(frames, section.title, section.about + left_out, section.opens_at_end)
+    return Part(frames, section.title, section.about + left_out, opens_at_end=True)

@@ -1,5 +1,6 @@
 // Draws a Chart with plotly: one draw per animation frame, colours from the page's theme, points reachable by keyboard.
-import { followTheme, html, onKeys, surroundings, table } from "./common.js";
+import { html, onKeys, surroundings, table } from "./common.js";
+import { followTheme, magnified } from "./look.js";
 
 // plotly.js comes gzipped. It is a UMD bundle: given `module` and no `define` it exports itself, whatever else the page has.
 export async function importPlotly(code) {
@@ -30,6 +31,7 @@ export function createChart(root, Plotly, options = {}) {
   const surround = surroundings(root);
   let tree = null;
   let mode = "light";
+  let scale = 1;
   let width = 0;
   let frame = 0;
   let revision = 0;
@@ -40,6 +42,7 @@ export function createChart(root, Plotly, options = {}) {
 
   const stopTheme = followTheme(root, (now) => {
     mode = now;
+    scale = magnified();
     wake();
   });
   const resizing = new ResizeObserver(() => {
@@ -65,11 +68,11 @@ export function createChart(root, Plotly, options = {}) {
   async function paint() {
     frame = 0;
     drawing = true;
-    const drawn = [tree, mode, width];
+    const drawn = [tree, mode, width, scale];
     try {
-      const layout = themed(tree.layout, mode, width, options.height);
+      const layout = themed(tree.layout, mode, width, options.height, scale);
       layout.datarevision = ++revision;
-      await Plotly.react(plot, tree.data.map((trace) => themedTrace(trace, mode)), layout, CONFIG);
+      await Plotly.react(plot, tree.data.map((trace) => themedTrace(trace, mode, scale)), layout, CONFIG);
     } finally {
       drawing = false;
     }
@@ -81,7 +84,7 @@ export function createChart(root, Plotly, options = {}) {
         pointed(curveNumber, pointNumber ?? pointIndex);
       });
     }
-    if (drawn[0] !== tree || drawn[1] !== mode || drawn[2] !== width) wake();
+    if (drawn[0] !== tree || drawn[1] !== mode || drawn[2] !== width || drawn[3] !== scale) wake();
     return undefined;
   }
 
@@ -131,23 +134,26 @@ export function createChart(root, Plotly, options = {}) {
   return { draw, dispose };
 }
 
-// The figure's own layout over the colours of the theme. A copy each time, since plotly writes into what it is given;
-// `uirevision` keeps the reader's zoom.
-function themed(layout, mode, width, height) {
+// The figure's own layout over the colours of the theme, larger on a projector. A copy each time, since plotly writes into
+// what it is given; `uirevision` keeps the reader's zoom.
+function themed(layout, mode, width, height, scale) {
   const colours = table().colours[mode];
   const own = structuredClone(layout);
-  const axis = { gridcolor: colours.grid, linecolor: colours.line, zerolinecolor: colours.line, tickcolor: colours.line, automargin: true };
+  const axis = {
+    gridcolor: colours.grid, linecolor: colours.line, zerolinecolor: colours.line, tickcolor: colours.line, automargin: true,
+    gridwidth: scale, linewidth: scale * (isStrong(mode) ? 1.5 : 1), ...(isStrong(mode) ? { griddash: "dot" } : {}),
+  };
   const result = {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     colorway: table().colorway[mode],
     uirevision: "lab",
     modebar: { color: colours.muted, activecolor: colours.text, bgcolor: "rgba(0,0,0,0)" },
-    hoverlabel: { bgcolor: colours.op, bordercolor: colours.line, font: { color: colours.text } },
+    hoverlabel: { bgcolor: colours.op, bordercolor: colours.line, font: { color: colours.text, size: 13 * scale } },
     ...own,
-    font: { color: colours.text, size: 13, family: "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif", ...own.font },
+    font: { color: colours.text, family: "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif", ...own.font, size: (own.font?.size ?? 13) * scale },
     width,
-    height: height || own.height || 320,
+    height: height || Math.round((own.height || 320) * (1 + (scale - 1) / 2)),
     autosize: false,
   };
   for (const name of new Set(["xaxis", "yaxis", ...Object.keys(own).filter((key) => /^[xy]axis\d*$/.test(key))])) {
@@ -156,13 +162,21 @@ function themed(layout, mode, width, height) {
   return result;
 }
 
+const isStrong = (mode) => mode.startsWith("contrast");
+
 // Heat maps without a palette of their own get ours; everything else takes the colorway. `meta.like` names the trace whose
-// colour this one shares, because it shows the same thing.
-function themedTrace(trace, mode) {
+// colour this one shares, because it shows the same thing. Lines and markers grow with the type.
+function themedTrace(trace, mode, scale) {
   const ways = table().colorway[mode];
-  if (trace.meta?.like !== undefined) return { ...trace, marker: { ...trace.marker, color: ways[trace.meta.like % ways.length] } };
-  if (trace.type !== "heatmap" || trace.colorscale) return { ...trace };
-  const signed = trace.zmid !== undefined;
-  const stops = signed ? table().diverging[mode] : table().cividis;
-  return { ...trace, colorscale: stops.map((colour, i) => [i / (stops.length - 1), colour]) };
+  const wide = scale * (isStrong(mode) ? 1.25 : 1);
+  const made = { ...trace };
+  if (trace.type === "scatter" || trace.type === undefined) {
+    made.line = { ...trace.line, width: (trace.line?.width ?? 2) * wide };
+    if (typeof (trace.marker?.size ?? 6) === "number") made.marker = { ...trace.marker, size: (trace.marker?.size ?? 6) * wide };
+    if (isStrong(mode)) made.opacity = 1; // a line half seen through is one of half the contrast
+  }
+  if (trace.meta?.like !== undefined) made.marker = { ...made.marker, color: ways[trace.meta.like % ways.length] };
+  if (trace.type !== "heatmap" || trace.colorscale) return made;
+  const stops = (trace.zmid !== undefined ? table().diverging : table().sequential)[mode];
+  return { ...made, colorscale: stops.map((colour, k) => [k / (stops.length - 1), colour]) };
 }

@@ -1,4 +1,4 @@
-// What scenes and charts share: the colour table, light and dark, keys that must not reach the notebook, small DOM helpers.
+// What scenes and charts share: the colour table, keys that must not reach the notebook, small DOM helpers.
 
 import { hatch } from "./geometry.js";
 
@@ -52,35 +52,6 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// "light" or "dark": the notebook's theme, the page's own switch, or what the system prefers.
-export function themeMode() {
-  const own = document.documentElement.dataset.labTheme;
-  if (own === "light" || own === "dark") return own;
-  const jupyter = document.body.dataset.jpThemeLight;
-  if (jupyter !== undefined) return jupyter === "false" ? "dark" : "light";
-  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-}
-
-// Keeps `data-lab-theme` of the element right and calls back at each change; returns the way to stop.
-export function followTheme(element, changed) {
-  const apply = () => {
-    const mode = themeMode();
-    if (element.dataset.labTheme === mode) return;
-    element.dataset.labTheme = mode;
-    changed(mode);
-  };
-  const observer = new MutationObserver(apply);
-  observer.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
-  observer.observe(document.documentElement, { attributes: true, attributeFilter: ["data-lab-theme"] });
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", apply);
-  apply();
-  return () => {
-    observer.disconnect();
-    system.removeEventListener("change", apply);
-  };
-}
-
 export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
@@ -99,7 +70,7 @@ export function announcer(element) {
 const rgb = (colour) => [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
 
 export function toneColour(tone, palette, mode) {
-  const stops = palette === "diverging" ? look.diverging[mode] : look.cividis;
+  const stops = (palette === "diverging" ? look.diverging : look.sequential)[mode];
   const position = Math.min(Math.max(palette === "diverging" ? (tone + 1) / 2 : tone, 0), 1) * (stops.length - 1);
   const i = Math.min(Math.floor(position), stops.length - 2);
   const [a, b] = [rgb(stops[i]), rgb(stops[i + 1])];
@@ -148,18 +119,20 @@ export function clip(text, font, width) {
   return result;
 }
 
-// Legend, caption and live text below a picture; `update(tree)` fills them. Tools stand beside the legend, where they
+// Legend, caption, where the numbers are from, and live text below a picture; `update(tree)` fills them. Tools stand beside the legend, where they
 // cover nothing.
 export function surroundings(root, ...tools) {
   const legend = html("ul", { class: "lab-legend" });
   const caption = html("figcaption", { class: "lab-caption" });
+  const source = html("p", { class: "lab-provenance" });
   const live = html("p", { class: "lab-live", "aria-live": "polite" });
-  root.append(html("div", { class: "lab-foot" }, legend, ...tools), caption, live);
+  root.append(html("div", { class: "lab-foot" }, legend, ...tools), caption, source, live);
   const say = announcer(live);
   let shown = null;
   return (tree) => {
     setText(caption, tree.caption);
     caption.hidden = !tree.caption;
+    drawSource(source, tree.provenance ?? "", tree.made ?? "");
     say(tree.text ?? tree.caption);
     root.setAttribute("aria-label", tree.title || tree.caption || "picture");
     const marks = tree.legend ?? [];
@@ -169,6 +142,17 @@ export function surroundings(root, ...tools) {
     legend.hidden = !marks.length;
     legend.replaceChildren(...marks.map(([mark, words]) => html("li", {}, legendMark(mark), words || look.words[mark] || mark)));
   };
+}
+
+// The mark says run, live, paced, throttled or simulated by its shape; the words beside it say the same.
+function drawSource(source, words, made) {
+  const now = `${made} ${words}`;
+  if (source.dataset.now === now) return;
+  source.dataset.now = now;
+  source.dataset.made = made;
+  source.hidden = !words;
+  const mark = svg("svg", { class: "lab-made", viewBox: "-7 -7 14 14", "aria-hidden": "true" }, svg("path", { d: look.made[made] ?? "" }));
+  source.replaceChildren(...(look.made[made] ? [mark] : []), html("span", {}, words));
 }
 
 function legendMark(mark) {

@@ -2,6 +2,7 @@
 // acknowledges what was drawn, and asks for the whole picture when a number is missing.
 import { applyPatch } from "./patch.js";
 
+const GONE = "The kernel was restarted: this is the last picture. Run the cell again.";
 const shared = (globalThis.__autodiffLab ??= new Map());
 
 // One promise per page and key; a failed one is forgotten, so that the next picture tries again.
@@ -43,7 +44,9 @@ export default () => {
   let dirty = false;
   let asked = false;
   let saving;
+  let gone = false;
   const views = new Set();
+  const notes = new Set();
   const text = new TextDecoder();
 
   return {
@@ -79,10 +82,22 @@ export default () => {
           requestAnimationFrame(drawn);
         }
       };
+      // Not said by any public name: the manager marks the models of a kernel that ended, and tells them so. The layout is
+      // a model that can be asked; both have been told when this runs.
+      const told = () =>
+        setTimeout(() => {
+          gone = model.get("layout")?.comm_live === false;
+          for (const note of notes) note(gone);
+        });
+      const listened = () => views.forEach((view) => view.hears?.());
       model.on("msg:custom", received);
+      model.on("comm_live_update", told);
+      model.on("change:listens", listened);
       return () => {
         clearTimeout(saving);
         model.off("msg:custom", received);
+        model.off("comm_live_update", told);
+        model.off("change:listens", listened);
       };
     },
 
@@ -96,6 +111,7 @@ export default () => {
         const module = await picturesModule(model, host);
         const options = {
           height: model.get("height"),
+          hears: (what) => !gone && model.get("listens").includes(what),
           onSelect: (id) => model.send({ select: id }),
           onFold: (id) => model.send({ fold: id }),
           onPin: (id) => model.send({ pin: id }),
@@ -114,8 +130,19 @@ export default () => {
       if (!view) return undefined;
       view.draw(tree);
       views.add(view);
+      const line = document.createElement("p");
+      line.className = "lab-gone";
+      line.setAttribute("role", "status");
+      root.append(line);
+      const note = (ended) => {
+        line.textContent = ended ? GONE : "";
+        if (ended) view.hears?.(); // nobody opens or pins anything any more
+      };
+      notes.add(note);
+      if (gone) note(true);
       return () => {
         views.delete(view);
+        notes.delete(note);
         view.dispose();
       };
     },

@@ -1,6 +1,7 @@
 // The stand-alone page: plays frames that are stored in it as gzipped JSON, the first one whole, the others as patches.
 import { applyPatch } from "./patch.js";
-import { announcer, calm, followTheme, html, setText, setup, svg, themeMode } from "./common.js";
+import { announcer, calm, html, setText, setup, svg } from "./common.js";
+import { followTheme, lookSwitch } from "./look.js";
 import { createScene } from "./scene.js";
 import { createChart, importPlotly } from "./chart.js";
 import { createTimeline } from "./timeline.js";
@@ -18,11 +19,7 @@ export async function play(colours, css) {
   const players = [];
   for (const element of elements) players.push(await player(element, plotly));
 
-  const night = button("switch between light and dark", "M2 -7A7 7 0 1 0 7 2A5.5 5.5 0 0 1 2 -7Z", () => {
-    document.documentElement.dataset.labTheme = themeMode() === "dark" ? "light" : "dark";
-  });
-  if (players.length === 1 && players[0].bar) players[0].bar.append(night);
-  else document.querySelector("h1").before(html("div", { class: "lab-bar lab-bar-single" }, night));
+  document.querySelector("h1").before(lookSwitch());
   followTheme(document.body, () => {});
 
   // Keys are for the player that was used last.

@@ -1,70 +1,91 @@
-// Draws a Scene: nodes and edges as SVG, tokens on a canvas; pan, zoom, keyboard, tooltip. Given a new tree it changes only
-// what differs from the last one, and lets nodes glide to new places.
-import { calm, clip, followTheme, html, inkOn, onKeys, setText, surroundings, svg, table, textWidth, toneColour } from "./common.js";
-import { cornerRadius, edgeShape, hatch, lanes } from "./geometry.js";
+// Draws a Scene, and conducts those who draw its parts. Given a new tree it changes only what differs from the last one,
+// and lets nodes glide to new places. Of a large scene only what can be seen and read is in the document; from far away
+// all of it is on a canvas. Panning and zooming move what is drawn, and draw anew when they rest.
+import { calm, html, onKeys, setText, surroundings, svg, table } from "./common.js";
+import { Camera, GLIDE, ease, gestures, readable } from "./camera.js";
+import { nodeElement, paintNode, placeNode, tint } from "./nodes.js";
+import { Edges } from "./edges.js";
+import { Far } from "./far.js";
+import { followTheme, magnified } from "./look.js";
 import { Marks } from "./marks.js";
+import { Minimap } from "./minimap.js";
+import { Search, matches } from "./search.js";
+import { Tip } from "./tip.js";
 import { Tokens } from "./tokens.js";
+import { meaning, neighbour } from "./walk.js";
 
-const GLIDE = 350;
-const MARGIN = 28;
-const READABLE = 0.9; // below this the smallest text has less than 11 px: then only a part is shown, the one that matters now
+const FEW = 300; // so many nodes are all in the document: a browser without a graphics card draws them 60 times a second
+const MANY = 1500; // more in sight go to the canvas, be they readable or not
+const FAR = 0.35; // zoomed out further, text cannot be read
+const AROUND = 0.5; // of the stage's size: how far beyond its borders a large scene is drawn, for panning
+const REST = 140; // ms without a movement after which all is drawn anew
 const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
-const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
-const SMALL = { label: "600 11px" }; // on the bars of a Gantt
-const LINE = { label: 18, sublabel: 16, gradient: 16 };
-const isSpan = (kind) => kind === "forward_span" || kind === "backward_span";
+const NONE = new Set();
+const SAME = ["x", "y", "w", "h", "label", "sublabel", "gradient", "aria", "kind", "state", "fold"];
 
 export function createScene(root, options = {}) {
+  const can = (what) => Boolean(options.hears?.(what));
+  const camera = new Camera(viewChanged, () => tip.hide());
+  const nodes = new Map(); // key -> {key, node, index, g, x, y, from, since, born}; g null: nobody can see it
+  const edges = new Edges(at);
+  const far = new Far();
+  const marks = new Marks(() => look.family);
+  const minimap = new Minimap(camera);
+  const search = new Search(found, mark, (words) => can("find") && options.onFind(words));
   let fitting; // the button that shows all of it
-  const world = svg("g");
-  const lines = svg("g", { "aria-hidden": "true" });
-  const boxes = svg("g", { class: "lab-nodes" });
-  const labels = svg("g", { "aria-hidden": "true", class: "lab-edge-labels" });
-  const marks = new Marks(() => family());
-  world.append(marks.below, lines, boxes, labels, marks.above);
+  const frames = svg("g", { class: "lab-frames" });
+  const boxes = svg("g");
+  const list = svg("g", { class: "lab-nodes" }, frames, edges.lines, boxes);
+  const world = svg("g", {}, marks.below, list, edges.labels, marks.above);
   const picture = svg("svg", { class: "lab-svg", role: "group" }, world);
+  const title = svg("title");
+  picture.prepend(title);
   const canvas = html("canvas", { class: "lab-canvas", "aria-hidden": "true" });
-  const tip = html("div", { class: "lab-tip", role: "tooltip", hidden: "" });
-  const stage = html("div", { class: "lab-stage" }, picture, canvas);
+  const stage = html("div", { class: "lab-stage" }, far.element, picture, canvas);
   root.className = "lab-root lab-scene";
   root.setAttribute("role", "group");
   root.append(stage);
-  const surround = surroundings(root, tools());
-  root.append(tip);
+  const surround = surroundings(root, minimap.element, tools());
+  const tip = new Tip(root, stage, camera);
+  root.append(tip.element);
 
-  const nodes = new Map(); // key -> {node, g, x, y, from, since}
-  const edges = new Map(); // key -> {edge, g, line, head, text, lane}
-  const edgesOf = new Map(); // node key -> Set of edge keys
+  const look = { mode: "light", palette: "", family: "", selected: "", lit: NONE, pinned: NONE, found: NONE, folds: false, role: "option", at };
+  const gliding = new Set(); // entries on their way
   let tree = null;
-  let mode = "light";
-  let view = { k: 1, x: 0, y: 0 };
-  let viewGlide = null;
-  let moved = false; // the reader has panned or zoomed: leave the view alone
-  let whole = false; // the reader wants to see all of it, readable or not
   let active = null; // key of the one node in the tab order
-  let selected = "";
-  let size = { w: 0, h: 0 };
+  let here = null; // key of the hit that is looked at
   let frame = 0;
   let first = true;
-  const tokens = new Tokens(canvas, (key) => edges.get(key)?.line, () => view);
+  let heavy = false; // too many nodes to have all of them in the document
+  let isFar = false;
+  let stale = false; // something changed that has not been drawn
+  let dirty = { boxes: null, lines: null }; // keys of what has to be painted again on the canvas; null: all
+  let drawn = null; // {view, sight}: from where, and how far around, it was drawn
+  let resting = 0;
+  const tokens = new Tokens(canvas, (key) => edges.entries.has(key) && edges.lineOf(edges.entries.get(key)), () => camera.view);
 
   const stopTheme = followTheme(root, (now) => {
-    mode = now;
-    tokens.colours = table().colours[mode];
-    for (const [key, entry] of nodes) paint(key, entry);
+    look.mode = now;
+    look.family = "";
+    tokens.colours = table().colours[now];
+    if (!tree) return;
+    repaint();
+    stale = true;
+    dirty = { boxes: null, lines: null };
+    settle(false);
+    minimap.update(nodes, now);
   });
 
   const resizing = new ResizeObserver(() => {
-    const w = stage.clientWidth;
-    const h = stage.clientHeight;
-    if (!w || (w === size.w && h === size.h)) return;
-    size = { w, h };
+    const [w, h] = [stage.clientWidth, stage.clientHeight];
+    if (!w || (w === camera.size.w && h === camera.size.h)) return;
+    camera.size = { w, h };
     tokens.resize(w, h);
     if (tree) settle(false);
   });
   resizing.observe(stage);
 
-  // --- drawing ---
+  // --- from tree to tree ---
 
   function draw(next) {
     if (next === tree) return;
@@ -72,176 +93,290 @@ export function createScene(root, options = {}) {
     tree = next;
     const now = performance.now();
     const still = first || calm();
+    stale = true;
     surround(tree);
-    setText(titleOf(), tree.title || tree.caption || "scene");
+    setText(title, tree.title || tree.caption || "scene");
+    look.family ||= edges.family = getComputedStyle(root).fontFamily;
+    const again = heed(last);
     if (tree.marks !== last?.marks) marks.draw(tree.marks ?? {});
-    if (tree.nodes !== last?.nodes || tree.palette !== last?.palette) drawNodes(now, still, tree.palette !== last?.palette);
-    if (tree.edges !== last?.edges || tree.nodes !== last?.nodes) drawEdges();
+    if (tree.nodes !== last?.nodes) updateNodes(now, still);
+    if (tree.edges !== last?.edges) {
+      const { fresh, others } = edges.update(tree.edges, !still);
+      if (others) dirty.lines = null;
+      for (const key of fresh) dirty.lines?.add(key);
+    }
+    if (again) repaint();
     if (tree.selected !== last?.selected) choose(tree.selected, false);
+    if (tree.nodes !== last?.nodes || tree.edges !== last?.edges || tree.extent !== last?.extent) measure();
     settle(!still);
+    if (tree.nodes !== last?.nodes) {
+      search.offer(nodes.size, can("find"));
+      if (search.words) search.again();
+      minimap.update(nodes, look.mode);
+    }
     if (tree.tokens !== last?.tokens && !calm()) tokens.start(tree.tokens, now);
     first = false;
     wake();
   }
 
-  function titleOf() {
-    let title = picture.querySelector(":scope > title");
-    if (!title) picture.prepend((title = svg("title")));
-    return title;
+  // What the tree says of all nodes at once; true when every one has to be painted again.
+  function heed(last) {
+    if (tree.lit !== last?.lit) look.lit = edges.lit = new Set(tree.lit ?? []);
+    if (tree.lit !== last?.lit || tree.palette !== last?.palette) dirty = { boxes: null, lines: null };
+    if (tree.pinned !== last?.pinned) look.pinned = new Set(tree.pinned ?? []);
+    stage.toggleAttribute("data-dim", look.lit.size > 0);
+    const palette = tree.palette !== look.palette;
+    look.palette = tree.palette;
+    return Boolean(last) && (palette || tree.lit !== last.lit || tree.pinned !== last.pinned);
   }
 
-  function drawNodes(now, still, repaint) {
-    for (const [key, entry] of nodes) {
+  function updateNodes(now, still) {
+    let index = 0;
+    let opens = false;
+    for (const key in tree.nodes) {
+      const node = tree.nodes[key];
+      opens ||= Boolean(node.fold);
+      const entry = nodes.get(key);
+      if (!entry) {
+        nodes.set(key, { key, node, index, g: null, x: node.x, y: node.y, from: null, since: 0, born: !still, clipped: false });
+        if (node.kind === "frame") dirty.lines = null;
+        dirty.boxes?.add(key);
+      } else if (entry.node !== node) change(entry, node, now, still);
+      if (entry) entry.index = index;
+      index += 1;
+    }
+    for (const [key, entry] of nodes.size > index ? nodes : []) {
       if (Object.hasOwn(tree.nodes, key)) continue;
-      if (entry.g.contains(document.activeElement)) root.querySelector("button").focus();
-      entry.g.remove();
+      hide(entry);
       nodes.delete(key);
+      gliding.delete(entry);
+      dirty = { boxes: null, lines: null };
       if (active === key) active = null;
     }
-    for (const [key, node] of Object.entries(tree.nodes)) {
-      let entry = nodes.get(key);
-      if (entry?.node === node && !repaint) continue;
-      if (!entry) {
-        const g = svg("g", { class: "lab-node", role: "option", tabindex: "-1", "data-key": key, "aria-selected": "false" });
-        if (!still) g.classList.add("lab-born");
-        boxes.append(g);
-        entry = { g, x: node.x, y: node.y, from: null, since: 0 };
-        nodes.set(key, entry);
-      } else if (entry.node.x !== node.x || entry.node.y !== node.y) {
-        entry.from = still ? null : [entry.x, entry.y];
-        entry.since = now;
-        if (still) [entry.x, entry.y] = [node.x, node.y];
-      }
-      entry.node = node;
-      place(entry);
-      paint(key, entry);
+    if (nodes.size) list.setAttribute("role", opens ? "tree" : "listbox");
+    else list.removeAttribute("role");
+    list.setAttribute("aria-label", `${tree.title || "scene"}: ${nodes.size} nodes`);
+    const role = opens ? "treeitem" : "option"; // only the items of a tree may say that they are open or closed
+    look.folds = can("fold");
+    if (role !== look.role) {
+      look.role = role;
+      repaint();
     }
-    if (nodes.size) boxes.setAttribute("role", "listbox");
-    else boxes.removeAttribute("role");
-    boxes.setAttribute("aria-label", `${tree.title || "scene"}: ${nodes.size} nodes`);
+    heavy = nodes.size > FEW;
+    stage.toggleAttribute("data-heavy", heavy);
     if (!active && nodes.size) rove(nodes.keys().next().value, false);
   }
 
-  function place(entry) {
-    entry.g.setAttribute("transform", `translate(${entry.x.toFixed(1)} ${entry.y.toFixed(1)})`);
-  }
-
-  // The inside of a node: shape by kind, outline and badge by state, fill by tone, up to three lines of text.
-  function paint(key, entry) {
-    const { node, g } = entry;
-    const { w, h, kind } = node;
-    const state = node.state ?? "idle";
-    g.dataset.kind = kind;
-    g.dataset.state = state;
-    g.setAttribute("aria-label", spoken(node));
-    const r = kind === "rank" ? { rx: w / 2, ry: h / 2 } : { rx: Math.min(cornerRadius(kind, w, h), w / 2, h / 2) };
-    const box = (name, grow, dx = 0) =>
-      svg("rect", {
-        class: name, x: -w / 2 - grow + dx, y: -h / 2 - grow - dx, width: w + 2 * grow, height: h + 2 * grow,
-        rx: r.rx + grow, ry: r.ry === undefined ? null : r.ry + grow,
-      });
-    const parts = [box("lab-ring", 5)];
-    if (kind === "group") parts.push(box("lab-box lab-behind", 0, 8), box("lab-box lab-behind", 0, 4));
-    const body = box("lab-box", 0);
-    parts.push(body);
-    if (kind === "output") parts.push(box("lab-inner", -3.5));
-    if (kind === "backward_span") parts.push(svg("path", { class: "lab-hatch", d: hatch(w, h), transform: `translate(${-w / 2} ${-h / 2})` }));
-    let ink = null;
-    if (node.tone !== undefined) {
-      const colour = toneColour(node.tone, tree.palette, mode);
-      body.style.fill = colour;
-      ink = inkOn(colour);
-    }
-    const texts = ["label", "sublabel", "gradient"].filter((name) => node[name]);
-    const room = isSpan(kind) ? Infinity : (kind === "rank" ? w * 0.78 : w - 2 * Math.min(r.rx, 12)) + 2;
-    let y = -texts.reduce((sum, name) => sum + LINE[name], 0) / 2;
-    entry.clipped = false;
-    for (const name of texts) {
-      const text = svg("text", { class: `lab-text lab-${name}`, y: y + LINE[name] / 2, dy: "0.35em" });
-      text.textContent = clip(node[name], `${(isSpan(kind) && SMALL[name]) || FONTS[name]} ${family()}`, room);
-      if (text.textContent.endsWith("…")) entry.clipped = true;
-      if (ink) text.style.fill = ink;
-      parts.push(text);
-      y += LINE[name];
-    }
-    if (table().marks[state] && !isSpan(kind)) {
-      const at = kind === "rank" ? [w * 0.36, -h * 0.36] : [w / 2 - 3, -h / 2 + 2];
-      const badge = svg("g", { class: "lab-badge", "data-state": state, transform: `translate(${at[0]} ${at[1]})` });
-      badge.append(svg("circle", { r: 7.5 }), svg("path", { d: table().marks[state] }));
-      parts.push(badge);
-    }
-    g.replaceChildren(...parts);
-    g.setAttribute("aria-selected", String(key === selected));
-  }
-
-  function family() {
-    return getComputedStyle(root).fontFamily;
-  }
-
-  function spoken(node) {
-    const words = node.aria || [node.label, node.sublabel, node.gradient].filter(Boolean).join(", ");
-    const state = node.state && node.state !== "idle" ? `, ${table().words[node.state] ?? node.state}` : "";
-    return `${words || "node"}${node.aria ? "" : `, ${table().words[node.kind] ?? node.kind}`}${state}`;
-  }
-
-  function drawEdges() {
-    for (const [key, entry] of edges) {
-      if (Object.hasOwn(tree.edges, key)) continue;
-      entry.g.remove();
-      entry.text.remove();
-      edges.delete(key);
-    }
-    const all = Object.entries(tree.edges);
-    const offsets = lanes(all);
-    edgesOf.clear();
-    for (const [key, edge] of all) {
-      let entry = edges.get(key);
-      if (!entry) {
-        const line = svg("path", { class: "lab-line" });
-        const head = svg("path", { class: "lab-head" });
-        const text = svg("g", { class: "lab-edge-label" }, svg("rect", { rx: 6, height: 18, y: -9 }), svg("text", { dy: "0.35em" }));
-        const g = svg("g", { class: "lab-edge", "data-key": key }, svg("path", { class: "lab-hit" }), line, head);
-        if (!first && !calm()) g.classList.add("lab-born");
-        entry = { g, line, head, text };
-        edges.set(key, entry);
-        lines.append(g);
-        labels.append(text);
+  function change(entry, node, now, still) {
+    const before = entry.node;
+    entry.node = node;
+    if (before.x !== node.x || before.y !== node.y) {
+      if (still || !entry.g) {
+        [entry.x, entry.y, entry.from] = [node.x, node.y, null];
+        gliding.delete(entry);
+        placeNode(entry);
+      } else {
+        [entry.from, entry.since] = [[entry.x, entry.y], now];
+        gliding.add(entry);
       }
-      entry.edge = edge;
-      entry.lane = offsets.get(key) ?? 0;
-      entry.g.dataset.state = entry.text.dataset.state = edge.state ?? "idle";
-      entry.g.style.setProperty("--lab-width", edge.width ?? 1.5);
-      const font = `500 12px ${family()}`;
-      const words = clip(edge.label ?? "", font, 180);
-      setText(entry.text.lastChild, words);
-      entry.text.toggleAttribute("hidden", !words);
-      const across = words ? textWidth(words, font) + 10 : 0;
-      entry.text.firstChild.setAttribute("width", across);
-      entry.text.firstChild.setAttribute("x", -across / 2);
-      for (const end of [edge.s, edge.t]) {
-        if (!edgesOf.has(end)) edgesOf.set(end, new Set());
-        edgesOf.get(end).add(key);
-      }
-      route(entry);
-    }
+      touch(entry.key);
+    } else if (before.w !== node.w || before.h !== node.h || before.kind !== node.kind) touch(entry.key);
+    else dirty.boxes?.add(entry.key);
+    if (!entry.g) return;
+    if ((before.kind === "frame") !== (node.kind === "frame")) hide(entry);
+    else if (SAME.every((name) => before[name] === node[name])) tint(entry, look);
+    else paintNode(entry, look);
   }
 
-  function route({ edge, g, line, head, text, lane }) {
-    const [source, target] = [at(edge.s), at(edge.t)];
-    if (!source || !target) return;
-    const shape = edgeShape(edge, source, target, lane);
-    line.setAttribute("d", shape.line);
-    g.firstChild.setAttribute("d", shape.line);
-    head.setAttribute("d", shape.head);
-    text.setAttribute("transform", `translate(${shape.middle[0]} ${shape.middle[1]})`);
+  function touch(key) {
+    dirty = { boxes: null, lines: null };
+    for (const edge of edges.of.get(key) ?? []) edges.moved(edges.entries.get(edge));
+  }
+
+  function repaint() {
+    look.family ||= edges.family = getComputedStyle(root).fontFamily;
+    for (const entry of nodes.values()) if (entry.g) paintNode(entry, look);
+    for (const entry of edges.entries.values()) if (entry.g) edges.paint(entry);
   }
 
   function at(key) {
     const entry = nodes.get(key);
-    return entry ? { ...entry.node, x: entry.x, y: entry.y } : null;
+    return entry && (entry.from ? { ...entry.node, x: entry.x, y: entry.y } : entry.node);
   }
 
-  // --- motion ---
+  // --- what is in the document ---
+
+  function show(entry) {
+    const { key, node } = entry;
+    entry.g = nodeElement(key);
+    if (entry.born) entry.g.classList.add("lab-born");
+    entry.born = false;
+    if (key === active) entry.g.setAttribute("tabindex", "0");
+    entry.g.toggleAttribute("data-here", key === here);
+    if (node.kind === "frame") {
+      const inside = [...frames.children].find((other) => nodes.get(other.dataset.key).node.w * nodes.get(other.dataset.key).node.h < node.w * node.h);
+      frames.insertBefore(entry.g, inside ?? null);
+    } else boxes.append(entry.g);
+    paintNode(entry, look);
+    placeNode(entry);
+  }
+
+  function hide(entry) {
+    if (!entry.g) return;
+    if (entry.g.contains(document.activeElement)) root.querySelector("button").focus();
+    entry.g.remove();
+    entry.g = entry.from = entry.body = entry.texts = null;
+    [entry.x, entry.y] = [entry.node.x, entry.node.y];
+    gliding.delete(entry);
+  }
+
+  const meets = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+  const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
+
+  function inSight({ left, top, right, bottom }) {
+    const some = [];
+    for (const entry of nodes.values()) {
+      const { x, y, node } = entry;
+      const [w, h] = [node.w / 2 + 10, node.h / 2 + 10];
+      if (x - w < right && x + w > left && y - h < bottom && y + h > top) some.push(entry);
+    }
+    return some;
+  }
+
+  function edgesInSight(sight) {
+    const some = [];
+    for (const entry of edges.entries.values()) {
+      const box = edges.boxOf(entry);
+      if (box && meets(box, sight)) some.push(entry);
+    }
+    return some;
+  }
+
+  // Bring into the document what can be seen and read, and take out what cannot; the node that has the focus stays.
+  function cull({ view, sight }) {
+    const before = isFar;
+    isFar = heavy && (view.k < FAR || inSight(camera.sight()).length > MANY);
+    if (isFar !== before) stage.toggleAttribute("data-far", isFar);
+    const near = new Set(isFar ? [] : heavy ? inSight(sight) : nodes.values());
+    if (nodes.has(active)) near.add(nodes.get(active));
+    for (const entry of nodes.values()) {
+      if (!near.has(entry)) hide(entry);
+      else if (!entry.g) show(entry);
+    }
+    if (heavy) for (const { g, index } of near) count(g, index);
+    const lines = new Set(isFar ? [] : heavy ? edgesInSight(sight) : edges.entries.values());
+    for (const entry of edges.entries.values()) {
+      if (!lines.has(entry)) edges.hide(entry);
+      else if (!entry.g) edges.show(entry);
+    }
+    far.element.hidden = !isFar;
+    if (isFar) far.paint(view, sight, dirty, { nodes, edges: edges.entries, inSight, edgesInSight }, look);
+    if (isFar) dirty = { boxes: new Set(), lines: new Set() };
+    stale = false;
+  }
+
+  // The others are not in the document: a screen reader is told which of how many this one is.
+  function count(g, index) {
+    for (const [name, value] of [["aria-setsize", nodes.size], ["aria-posinset", index + 1]]) {
+      if (g.getAttribute(name) !== String(value)) g.setAttribute(name, value);
+    }
+  }
+
+  // --- the view ---
+
+  function viewChanged(moving) {
+    if (camera.glide) wake();
+    clearTimeout(resting);
+    if (!moving || !heavy || !drawn || !shift()) return redraw();
+    if (stale) cull(drawn);
+    resting = setTimeout(redraw, REST);
+    return surroundView();
+  }
+
+  // Move what is drawn already; false when that would show a gap or a blur.
+  function shift() {
+    const { k, x, y } = camera.view;
+    const ratio = k / drawn.view.k;
+    if (ratio < 0.5 || ratio > 2 || !within(camera.sight(), drawn.sight)) return false;
+    picture.style.transform = far.element.style.transform =
+      `translate(${x - drawn.view.x * ratio}px, ${y - drawn.view.y * ratio}px) scale(${ratio})`;
+    return true;
+  }
+
+  function redraw() {
+    clearTimeout(resting);
+    const { view, size } = camera;
+    const same = drawn && view.k === drawn.view.k && view.x === drawn.view.x && view.y === drawn.view.y && size === drawn.size;
+    if (!same) {
+      picture.style.transform = far.element.style.transform = "";
+      world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
+      picture.classList.toggle("lab-far", view.k < FAR);
+      dirty = { boxes: null, lines: null };
+      drawn = { view, size, sight: camera.sight(AROUND) };
+    } else if (picture.style.transform) picture.style.transform = far.element.style.transform = "";
+    if (!same || stale) cull(drawn);
+    surroundView();
+  }
+
+  function surroundView() {
+    const more = camera.beyond();
+    if (stage.dataset.more !== more) stage.dataset.more = more;
+    fitting.setAttribute("aria-pressed", String(camera.whole && !camera.taken));
+    if (more && minimap.element.hidden) minimap.update(nodes, look.mode);
+    else minimap.follow();
+  }
+
+  // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
+  function settle(glides) {
+    if (!camera.size.w) return cull({ view: camera.view, sight: camera.sight() });
+    const share = magnified() > 1 ? 0.85 : 0.68; // of the window: controls and words need room, too
+    const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * share)));
+    const least = camera.whole || !lively() ? 0 : readable(); // at rest all of it is shown, and needs no more room than that
+    const wanted = options.height || camera.height(most, least);
+    if (wanted > camera.size.h || (options.height && wanted !== camera.size.h)) {
+      stage.style.height = `${wanted}px`;
+      camera.size = { w: stage.clientWidth, h: stage.clientHeight };
+      tokens.resize(camera.size.w, camera.size.h);
+    }
+    return camera.taken ? viewChanged(false) : camera.fit(glides, lively);
+  }
+
+  function measure() {
+    let [left, top, right, bottom] = tree.extent ? [0, 0, ...tree.extent] : [Infinity, Infinity, -Infinity, -Infinity];
+    const reach = (l, t, r, b) => {
+      [left, top, right, bottom] = [Math.min(left, l), Math.min(top, t), Math.max(right, r), Math.max(bottom, b)];
+    };
+    for (const { node: { x, y, w, h } } of nodes.values()) reach(x - w / 2, y - h / 2, x + w / 2, y + h / 2);
+    for (const { edge, lane } of edges.entries.values()) {
+      for (const [x, y] of edge.bends ?? []) reach(x, y, x, y);
+      if (!lane && edge.s !== edge.t) continue;
+      const source = nodes.get(edge.s)?.node;
+      if (source && edge.s === edge.t) reach(source.x, source.y, source.x + source.w / 2 + 32, source.y);
+      if (source && lane) reach(source.x - Math.abs(lane) - 40, source.y, source.x, source.y);
+    }
+    camera.box = Number.isFinite(left) ? { left, top, w: right - left, h: bottom - top } : { left: 0, top: 0, w: 1, h: 1 };
+  }
+
+  // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
+  function lively() {
+    const centres = [];
+    for (const { key, node } of nodes.values()) if (LIVELY.has(node.state)) centres.push(key);
+    const all = centres.slice();
+    for (const { edge } of edges.entries.values()) if (LIVELY.has(edge.state)) all.push(edge.s, edge.t);
+    const near = around(all);
+    return !near || !centres.length || camera.readable(near) ? near : around(centres);
+  }
+
+  function around(keys) {
+    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (const key of keys) {
+      if (!nodes.has(key)) continue;
+      const { x, y, w, h } = nodes.get(key).node;
+      [left, top] = [Math.min(left, x - w / 2), Math.min(top, y - h / 2)];
+      [right, bottom] = [Math.max(right, x + w / 2), Math.max(bottom, y + h / 2)];
+    }
+    return left < right ? { left, top, w: right - left, h: bottom - top } : null;
+  }
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);
@@ -249,143 +384,28 @@ export function createScene(root, options = {}) {
 
   function tick(now) {
     frame = 0;
-    let busy = false;
     const touched = new Set();
-    for (const [key, entry] of nodes) {
-      if (!entry.from) continue;
+    for (const entry of gliding) {
       const part = ease(Math.min(1, (now - entry.since) / GLIDE));
       entry.x = entry.from[0] + (entry.node.x - entry.from[0]) * part;
       entry.y = entry.from[1] + (entry.node.y - entry.from[1]) * part;
-      if (part === 1) entry.from = null;
-      else busy = true;
-      place(entry);
-      for (const edge of edgesOf.get(key) ?? []) touched.add(edge);
-    }
-    for (const key of touched) route(edges.get(key));
-    if (viewGlide) {
-      const part = ease(Math.min(1, (now - viewGlide.since) / GLIDE));
-      const { from, to } = viewGlide;
-      view = { k: mix(from.k, to.k, part), x: mix(from.x, to.x, part), y: mix(from.y, to.y, part) };
-      if (part === 1) viewGlide = null;
-      else busy = true;
-      applyView();
-    }
-    if (tokens.draw(now)) busy = true;
-    if (busy) wake();
-  }
-
-  // --- the view: pan, zoom, fit ---
-
-  function bounds() {
-    let [left, top, right, bottom] = tree.extent ? [0, 0, ...tree.extent] : [Infinity, Infinity, -Infinity, -Infinity];
-    for (const { node } of nodes.values()) {
-      left = Math.min(left, node.x - node.w / 2);
-      right = Math.max(right, node.x + node.w / 2);
-      top = Math.min(top, node.y - node.h / 2);
-      bottom = Math.max(bottom, node.y + node.h / 2);
-    }
-    for (const { edge, lane } of edges.values()) {
-      for (const [x, y] of edge.bends ?? []) {
-        [left, right, top, bottom] = [Math.min(left, x), Math.max(right, x), Math.min(top, y), Math.max(bottom, y)];
+      if (part === 1) {
+        entry.from = null;
+        gliding.delete(entry);
       }
-      if (edge.s === edge.t && nodes.has(edge.s)) right = Math.max(right, nodes.get(edge.s).node.x + nodes.get(edge.s).node.w / 2 + 32);
-      if (lane && nodes.has(edge.s)) [left, right] = [Math.min(left, nodes.get(edge.s).node.x - Math.abs(lane) - 40), right];
+      placeNode(entry);
+      for (const edge of edges.of.get(entry.key) ?? []) touched.add(edge);
     }
-    return Number.isFinite(left) ? { left, top, w: right - left, h: bottom - top } : { left: 0, top: 0, w: 1, h: 1 };
+    for (const key of touched) edges.moved(edges.entries.get(key));
+    const busy = [gliding.size > 0, camera.tick(now), tokens.draw(now)];
+    if (busy.includes(true)) wake();
   }
 
-  // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
-  function settle(glide) {
-    if (!size.w) return;
-    const box = bounds();
-    const k = Math.min(1.25, Math.max((size.w - 2 * MARGIN) / box.w, READABLE));
-    const most = Math.max(320, Math.min(720, Math.round(window.innerHeight * 0.68))); // controls and words need room, too
-    const wanted = options.height || Math.round(Math.min(most, Math.max(160, box.h * k + 2 * MARGIN)));
-    if (wanted > size.h || (options.height && wanted !== size.h)) {
-      stage.style.height = `${wanted}px`;
-      size = { w: stage.clientWidth, h: stage.clientHeight };
-      tokens.resize(size.w, size.h);
-    }
-    if (!moved) fit(glide, box);
-    else applyView();
-  }
-
-  const scaleFor = (box) => Math.min((size.w - 2 * MARGIN) / box.w, (size.h - 2 * MARGIN) / box.h);
-
-  function fit(glide, box = bounds()) {
-    const goal = viewGlide?.to ?? view;
-    const to = wantedView(box, goal);
-    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return applyView();
-    if (glide && !calm()) {
-      viewGlide = { from: view, to, since: performance.now() };
-      wake();
-    } else {
-      viewGlide = null;
-      view = to;
-      applyView();
-    }
-    return undefined;
-  }
-
-  // All of the picture if it can be read then; else, large enough to be read, the part where something happens. A part
-  // that is in sight already stays where it is.
-  function wantedView(box, now) {
-    const all = scaleFor(box);
-    const part = whole || all >= READABLE ? null : lively();
-    const k = Math.max(0.05, Math.min(1.25, part ? Math.max(all, Math.min(READABLE, scaleFor(part))) : all));
-    const along = (from, length, room, last, at, span) => {
-      if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
-      const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
-      const centred = seen ? last : room / 2 - (at + span / 2) * k;
-      return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, centred));
-    };
-    const goal = part ?? box;
-    return { k, x: along(box.left, box.w, size.w, now.x, goal.left, goal.w), y: along(box.top, box.h, size.h, now.y, goal.top, goal.h) };
-  }
-
-  // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
-  function lively() {
-    const centres = Object.entries(tree.nodes).filter(([, node]) => LIVELY.has(node.state)).map(([key]) => key);
-    const ends = Object.values(tree.edges).filter((edge) => LIVELY.has(edge.state)).flatMap((edge) => [edge.s, edge.t]);
-    const near = around([...centres, ...ends]);
-    if (!near || !centres.length || scaleFor(near) >= READABLE) return near;
-    return around(centres);
-  }
-
-  function around(keys) {
-    const boxes = keys.map((key) => tree.nodes[key]).filter(Boolean);
-    if (!boxes.length) return null;
-    const left = Math.min(...boxes.map((n) => n.x - n.w / 2));
-    const top = Math.min(...boxes.map((n) => n.y - n.h / 2));
-    const right = Math.max(...boxes.map((n) => n.x + n.w / 2));
-    return { left, top, w: right - left, h: Math.max(...boxes.map((n) => n.y + n.h / 2)) - top };
-  }
-
-  function applyView() {
-    world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
-    picture.classList.toggle("lab-far", view.k < 0.35);
-    const { left, top, w, h } = bounds();
-    const beyond = {
-      left: left * view.k + view.x < -1, right: (left + w) * view.k + view.x > size.w + 1,
-      top: top * view.k + view.y < -1, bottom: (top + h) * view.k + view.y > size.h + 1,
-    };
-    stage.dataset.more = Object.keys(beyond).filter((side) => beyond[side]).join(" ");
-    fitting.setAttribute("aria-pressed", String(whole && !moved));
-  }
-
-  function zoom(factor, cx = size.w / 2, cy = size.h / 2) {
-    const k = Math.min(6, Math.max(0.05, view.k * factor));
-    const ratio = k / view.k;
-    takeOver({ k, x: cx - (cx - view.x) * ratio, y: cy - (cy - view.y) * ratio });
-  }
-
-  function takeOver(next) {
-    moved = true;
-    viewGlide = null;
-    view = next;
-    applyView();
-    hideTip();
-    wake();
+  // All of it; once more, and the view follows what happens again.
+  function overview() {
+    camera.whole = camera.taken || !camera.whole;
+    camera.taken = false;
+    camera.fit(true, lively);
   }
 
   function tools() {
@@ -395,203 +415,148 @@ export function createScene(root, options = {}) {
       element.addEventListener("click", action);
       return element;
     };
-    return html(
-      "div",
-      { class: "lab-tools" },
-      button("zoom in", "M-5 0H5M0 -5V5", () => zoom(1.3)),
-      button("zoom out", "M-5 0H5", () => zoom(1 / 1.3)),
-      (fitting = button("fit to view", "M-5.5 -2V-5.5H-2M2 -5.5H5.5V-2M5.5 2V5.5H2M-2 5.5H-5.5V2", overview)),
-    );
+    const nearer = button("zoom in", "M-5 0H5M0 -5V5", () => camera.zoom(1.3));
+    const further = button("zoom out", "M-5 0H5", () => camera.zoom(1 / 1.3));
+    fitting = button("fit to view", "M-5.5 -2V-5.5H-2M2 -5.5H5.5V-2M5.5 2V5.5H2M-2 5.5H-5.5V2", overview);
+    return html("div", { class: "lab-tools" }, nearer, further, fitting, search.element);
   }
 
-  // All of it; once more, and the view follows what happens again.
-  function overview() {
-    whole = moved || !whole;
-    moved = false;
-    fit(true);
+  // --- finding ---
+
+  function found(words) {
+    const keys = [];
+    for (const { key, node } of nodes.values()) if (matches(node, words)) keys.push(key);
+    return keys;
   }
 
-  const pointers = new Map();
-  let dragged = false;
-  picture.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    pointers.set(event.pointerId, [event.clientX, event.clientY]);
-    if (pointers.size === 1) dragged = false;
-  });
-  picture.addEventListener("pointermove", (event) => {
-    const before = pointers.get(event.pointerId);
-    if (!before) return;
-    const now = [event.clientX, event.clientY];
-    const [dx, dy] = [now[0] - before[0], now[1] - before[1]];
-    if (!dragged && Math.hypot(dx, dy) < 4) return;
-    dragged = true;
-    picture.setPointerCapture(event.pointerId);
-    if (pointers.size === 1) takeOver({ ...view, x: view.x + dx, y: view.y + dy });
-    else if (pointers.size === 2) {
-      const [other] = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
-      const box = stage.getBoundingClientRect();
-      const factor = Math.hypot(now[0] - other[0], now[1] - other[1]) / (Math.hypot(before[0] - other[0], before[1] - other[1]) || 1);
-      zoom(factor, (now[0] + other[0]) / 2 - box.left, (now[1] + other[1]) / 2 - box.top);
-    }
-    pointers.set(event.pointerId, now);
-  });
-  for (const name of ["pointerup", "pointercancel"]) picture.addEventListener(name, (event) => pointers.delete(event.pointerId));
-  picture.addEventListener(
-    "wheel",
-    (event) => {
-      if (!event.ctrlKey && !event.metaKey) return; // plain wheels scroll the notebook
-      event.preventDefault();
-      const box = stage.getBoundingClientRect();
-      zoom(Math.exp(-event.deltaY * 0.01), event.clientX - box.left, event.clientY - box.top);
-    },
-    { passive: false },
-  );
+  // Show what was found, and bring the one that is looked at into sight, large enough to be read.
+  function mark(keys, key) {
+    const before = look.found;
+    look.found = new Set(keys);
+    dirty.boxes = null;
+    stale = true;
+    for (const entry of nodes.values()) if (entry.g && before.has(entry.key) !== look.found.has(entry.key)) paintNode(entry, look);
+    nodes.get(here)?.g?.removeAttribute("data-here");
+    here = key;
+    if (!key) return isFar && redraw();
+    rove(key, false);
+    const { node, g } = nodes.get(key);
+    g.setAttribute("data-here", "");
+    const k = Math.max(camera.view.k, readable());
+    if (k !== camera.view.k) camera.takeOver({ k, x: camera.size.w / 2 - node.x * k, y: camera.size.h / 2 - node.y * k });
+    else camera.reveal(node.x, node.y);
+    return undefined;
+  }
 
   // --- choosing ---
 
   const keyOf = (target) => target.closest?.(".lab-node[data-key]")?.dataset.key;
 
+  // The node under the pointer, also where it is only on the canvas.
+  function under(event) {
+    const key = keyOf(event.target);
+    if (key || !isFar) return key;
+    const box = stage.getBoundingClientRect();
+    const [x, y] = camera.toScene(event.clientX - box.left, event.clientY - box.top);
+    const hits = inSight({ left: x, right: x, top: y, bottom: y }).filter(({ node }) => node.kind !== "frame");
+    return hits.pop()?.key;
+  }
+
   function choose(key, tell) {
-    if (selected !== key) {
-      nodes.get(selected)?.g.setAttribute("aria-selected", "false");
-      selected = key;
-      nodes.get(key)?.g.setAttribute("aria-selected", "true");
+    if (look.selected !== key) {
+      nodes.get(look.selected)?.g?.setAttribute("aria-selected", "false");
+      look.selected = key;
+      nodes.get(key)?.g?.setAttribute("aria-selected", "true");
     }
     if (tell) options.onSelect?.(key);
   }
 
   function rove(key, focus) {
-    if (active && nodes.has(active)) nodes.get(active).g.setAttribute("tabindex", "-1");
+    if (active && active !== key) nodes.get(active)?.g?.setAttribute("tabindex", "-1");
     active = key;
     const entry = nodes.get(key);
+    if (!entry.g) show(entry);
     entry.g.setAttribute("tabindex", "0");
     if (!focus) return;
+    if (heavy) count(entry.g, entry.index);
     entry.g.focus({ preventScroll: true });
-    reveal(entry.node);
+    camera.reveal(entry.node.x, entry.node.y);
+    if (isFar) showTip(key);
   }
 
-  function reveal(node) {
-    const [x, y] = [node.x * view.k + view.x, node.y * view.k + view.y];
-    const inside = x > 20 && y > 20 && x < size.w - 20 && y < size.h - 20;
-    if (!inside) takeOver({ ...view, x: view.x + size.w / 2 - x, y: view.y + size.h / 2 - y });
-  }
-
+  const gestured = gestures(picture, stage, camera);
   picture.addEventListener("click", (event) => {
-    const key = keyOf(event.target);
-    if (dragged || !key) return;
+    const key = under(event);
+    if (gestured() || !key) return;
     rove(key, true);
-    choose(key, true);
-    hideTip(); // whoever listens to the choice shows more, and the node should be seen
+    if (can("fold") && event.target.closest(".lab-fold")) options.onFold(key);
+    else choose(key, true);
+    tip.hide(); // whoever listens to the choice shows more, and the node should be seen
   });
+  picture.addEventListener("dblclick", (event) => under(event) || overview());
   picture.addEventListener("focusin", (event) => {
     const key = keyOf(event.target);
     if (key && event.target.matches(":focus-visible") && nodes.get(key).clipped) showTip(key);
   });
-  picture.addEventListener("focusout", hideTip);
+  picture.addEventListener("focusout", () => tip.hide());
   picture.addEventListener("pointerover", (event) => {
     const key = keyOf(event.target);
-    const edge = event.target.closest?.(".lab-edge")?.dataset.key;
+    const edge = edges.entries.get(event.target.closest?.(".lab-edge")?.dataset.key)?.edge;
     if (key) showTip(key);
-    else if (edge) showEdgeTip(edge, event);
-    else hideTip();
+    else if (edge) tip.edge(edge, (end) => tree.nodes[end]?.label || "node", event, shown());
+    else tip.hide();
   });
-  picture.addEventListener("pointerleave", hideTip);
+  picture.addEventListener("pointermove", (event) => {
+    if (!isFar || event.buttons) return;
+    const key = under(event);
+    if (key) showTip(key);
+    else tip.hide();
+  });
+  picture.addEventListener("pointerleave", () => tip.hide());
 
-  const STEPS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
+  const shown = () => (isFar ? [] : [...nodes.values()].filter(({ g, node }) => g && node.kind !== "frame"));
+  const showTip = (key) => tip.node(nodes.get(key), shown());
+
   onKeys(root, (event, target) => {
+    if (target === search.field) {
+      if (search.key(event)) event.preventDefault();
+      return;
+    }
     const key = keyOf(target);
-    if (event.key === "Escape") hideTip();
-    else if (event.key === "+" || event.key === "=") zoom(1.3);
-    else if (event.key === "-") zoom(1 / 1.3);
-    else if (event.key === "0") overview();
-    else if (!key) return;
-    else if (event.key === "Enter" || event.key === " ") choose(key, true);
-    else if (event.key === "Home") rove(nodes.keys().next().value, true);
-    else if (event.key === "End") rove([...nodes.keys()].pop(), true);
-    else if (STEPS[event.key]) {
-      const next = neighbour(key, STEPS[event.key]);
-      if (next) rove(next, true);
-    } else return;
+    const [does, how] = meaning(event, key ? nodes.get(key).node : null, can) ?? [];
+    const acts = {
+      hide: () => tip.hide(), zoom: () => camera.zoom(how), overview, search: () => search.focus(),
+      pan: () => camera.pan(-how[0] * 0.2 * camera.size.w, -how[1] * 0.2 * camera.size.h),
+      fold: () => options.onFold(key), pin: () => options.onPin(key), choose: () => choose(key, true),
+      end: () => rove(how === "Home" ? nodes.keys().next().value : [...nodes.keys()].pop(), true),
+      walk: () => {
+        const next = neighbour(key, how, nodes, edges);
+        if (next) rove(next, true);
+      },
+    };
+    if (!does) return;
+    acts[does]();
     event.preventDefault();
   });
 
-  // The nearest node in the direction of the arrow: along an edge if there is one, else the nearest of all.
-  function neighbour(key, [ux, uy]) {
-    const here = nodes.get(key).node;
-    const linked = new Set([...(edgesOf.get(key) ?? [])].flatMap((edge) => [edges.get(edge).edge.s, edges.get(edge).edge.t]));
-    const nearest = (keys) => {
-      let best = null;
-      let least = Infinity;
-      for (const other of keys) {
-        if (other === key) continue;
-        const { x, y } = nodes.get(other).node;
-        const along = (x - here.x) * ux + (y - here.y) * uy;
-        const aside = Math.abs((x - here.x) * uy) + Math.abs((y - here.y) * ux);
-        if (along > 1 && along + 2 * aside < least) [best, least] = [other, along + 2 * aside];
-      }
-      return best;
-    };
-    return nearest(linked) ?? nearest(nodes.keys());
-  }
-
-  // --- tooltip: the full text of what was clipped ---
-
-  function showTip(key) {
-    const { node, x, y } = nodes.get(key);
-    const texts = [node.label, node.sublabel, node.gradient].filter(Boolean);
-    const more = node.aria && !texts.includes(node.aria) && !node.aria.includes(node.label) ? [node.aria] : [];
-    if (!nodes.get(key).clipped && !more.length && view.k >= 0.75) return hideTip(); // all of it can be read in place
-    const [w, h] = [(node.w / 2) * view.k, (node.h / 2) * view.k];
-    const [cx, cy] = [x * view.k + view.x, y * view.k + view.y];
-    return tipBeside([...texts, ...more], { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h });
-  }
-
-  function showEdgeTip(key, event) {
-    const { edge } = edges.get(key);
-    const box = stage.getBoundingClientRect();
-    const name = (end) => tree.nodes[end]?.label || "node";
-    const words = edge.state === "backward" ? `${name(edge.t)} → ${name(edge.s)} (gradient)` : `${name(edge.s)} → ${name(edge.t)}`;
-    const none = edge.state === "none" ? [table().words.none] : [];
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    tipBeside([words, ...(edge.label ? [edge.label] : []), ...none], { left: x - 8, right: x + 8, top: y - 4, bottom: y + 8 });
-  }
-
-  // Below, above, right or left of a place in the stage: where it stays inside and covers the least of the nodes.
-  function tipBeside(texts, { left, right, top, bottom }) {
-    tip.replaceChildren(...texts.map((text, i) => html(i ? "div" : "strong", {}, text.length > 600 ? `${text.slice(0, 600)}…` : text)));
-    tip.hidden = false;
-    const [w, h, gap] = [tip.offsetWidth, tip.offsetHeight, 10];
-    const [mx, my] = [(left + right) / 2, (top + bottom) / 2];
-    const inside = ([x, y]) => [Math.max(4, Math.min(size.w - w - 4, x)), Math.max(4, Math.min(root.clientHeight - h - 4, y))];
-    const places = [[mx - w / 2, bottom + gap], [mx - w / 2, top - gap - h], [right + gap, my - h / 2], [left - gap - w, my - h / 2]].map(inside);
-    const over = (x, y, box) =>
-      Math.max(0, Math.min(x + w, box.right) - Math.max(x, box.left)) * Math.max(0, Math.min(y + h, box.bottom) - Math.max(y, box.top));
-    const others = [...nodes.values()].map(({ node, x, y }) => ({ // with their badges
-      left: (x - node.w / 2) * view.k + view.x, right: (x + node.w / 2 + 8) * view.k + view.x,
-      top: (y - node.h / 2 - 8) * view.k + view.y, bottom: (y + node.h / 2) * view.k + view.y,
-    }));
-    const covers = ([x, y]) => 1000 * over(x, y, { left, right, top, bottom }) + others.reduce((sum, box) => sum + over(x, y, box), 0);
-    const [x, y] = places.reduce((best, place) => (covers(place) < covers(best) ? place : best));
-    tip.style.left = `${stage.offsetLeft + x}px`;
-    tip.style.top = `${stage.offsetTop + y}px`;
-  }
-
-  function hideTip() {
-    tip.hidden = true;
+  // Somebody listens now, or no more, to what a reader can ask for.
+  function hears() {
+    look.folds = can("fold");
+    search.offer(nodes.size, can("find"));
+    repaint();
   }
 
   function dispose() {
     cancelAnimationFrame(frame);
+    clearTimeout(resting);
     stopTheme();
     resizing.disconnect();
+    search.dispose();
+    minimap.dispose();
     tokens.clear();
     nodes.clear();
-    edges.clear();
     root.replaceChildren();
   }
 
-  return { draw, dispose };
+  return { draw, dispose, hears };
 }
-
-const mix = (a, b, part) => a + (b - a) * part;
-const ease = (part) => 1 - (1 - part) ** 3;

@@ -12,7 +12,7 @@ from typing import Any, Final
 ICONS: Final[Mapping[str, str]] = {
     "fast-backward": "f049", "step-backward": "f048", "play": "f04b", "pause": "f04c", "stop": "f04d",
     "fast-forward": "f050", "step-forward": "f051", "undo": "f0e2", "backward": "f04a", "forward": "f04e",
-    "retweet": "f079", "bookmark": "f02e",
+    "retweet": "f079", "bookmark": "f02e", "plus": "f067", "times": "f00d",
 }  # fmt: skip
 """The icons that are used, with their letter in Font Awesome 4 and 5."""
 WARNING: Final = "#FFA657"
@@ -50,3 +50,21 @@ def css() -> str:
     ring = "outline: 2px solid var(--jp-ui-font-color0, #000) !important; outline-offset: -3px !important;"
     warning = f"background: {WARNING} !important; color: {INK} !important;"
     return f"{silent}.lab-button:focus-visible {{ {ring} }}\n.lab-button.mod-warning {{ {warning} }}\n"
+
+
+def free_of_blocked_cell(button: Any) -> bool:
+    """Let a button's clicks arrive although a cell blocks in `run.wait()`; False where this kernel has no such thing.
+
+    ipykernel 7.4 sends a widget's messages to the shell that last wrote to its comm; without that memory the front
+    end's own subshell is used, which no cell blocks. The attribute is private: where it is missing, clicks wait until
+    the cell ends, and `await run` is the documented way anyhow. Call it after each update of the button by the kernel.
+
+    Example:
+        >>> free_of_blocked_cell(object())
+        False
+    """
+    state = getattr(getattr(button, "comm", None), "__dict__", None)
+    if not isinstance(state, dict) or "_reply_subshell_id" not in state:
+        return False
+    del state["_reply_subshell_id"]
+    return True

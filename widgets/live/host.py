@@ -46,12 +46,15 @@ class Host(anywidget.AnyWidget):
     """JSON of the picture as it was sent; what `get_state` says, not a trait to set."""
     seq = traitlets.Int().tag(sync=True)
     height = traitlets.Int(0).tag(sync=True)
+    listens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    """"fold", "pin", "find": what somebody here listens to; the page offers nothing else."""
     twin = traitlets.Unicode().tag(sync=True)
     """Mark of the still picture in the output before, hidden in the page as long as the live one is there."""
 
     def __init__(self, picture: Picture, text: str = "", *, height: int = 0, pacer: Pacer = PACER) -> None:
         self._guard = threading.RLock()
         self._pacer = pacer
+        self._latest: tuple[Picture, dict[str, Json]] | None = None
         self._sent = self._wanted = self._tree(picture, text)
         self._number = self._acked = 0
         self._whole = False
@@ -69,7 +72,9 @@ class Host(anywidget.AnyWidget):
     def _tree(self, picture: Picture, text: str) -> dict[str, Json]:
         if not isinstance(picture, self.accepts):
             raise ViewError(f"{type(self).__name__} draws a {self.accepts.__name__}", given=type(picture).__name__)
-        return {**tree_of(picture), "text": text_of(text or picture.caption)}
+        tree = tree_of(picture, self._latest)
+        self._latest = picture, tree
+        return {**tree, "text": text_of(text or picture.caption)}
 
     def show(self, picture: Picture, text: str = "") -> None:
         """Show `picture` from now on; from any thread, as often as you like: the latest wins.
@@ -175,17 +180,24 @@ class SceneHost(Host):
         """Call `callback(node_id)` when a node is clicked, or chosen with Enter."""
         self._on_select.append(callback)
 
+    def _listen(self, what: str) -> None:
+        if what not in self.listens:
+            self.listens = [*self.listens, what]
+
     def on_fold(self, callback: SelectCallback) -> None:
         """Call `callback(node_id)` when a node shall be opened or closed; see `Node.fold`."""
         self._on_fold.append(callback)
+        self._listen("fold")
 
     def on_pin(self, callback: SelectCallback) -> None:
         """Call `callback(node_id)` when a node shall be pinned, or not any more."""
         self._on_pin.append(callback)
+        self._listen("pin")
 
     def on_find(self, callback: SelectCallback) -> None:
         """Call `callback(text)` when a reader looks for nodes, "" when not any more; a page then has a search field."""
         self._on_find.append(callback)
+        self._listen("find")
 
 
 class ChartHost(Host):

@@ -17,7 +17,10 @@ import traitlets
 
 from widgets.pictures import theme
 
-PICTURES = ("common.js", "geometry.js", "tokens.js", "marks.js", "scene.js", "chart.js")
+PICTURES = (
+    "common.js", "look.js", "geometry.js", "camera.js", "nodes.js", "edges.js", "far.js", "marks.js",
+    "tokens.js", "minimap.js", "search.js", "tip.js", "walk.js", "scene.js", "chart.js",
+)  # fmt: skip
 """The files that draw scenes and charts, in the notebook and on a page."""
 
 
@@ -43,7 +46,8 @@ def pictures_code() -> str:
 @cache
 def style() -> str:
     """The style sheet, with the colours of `theme`."""
-    return theme.css_variables() + (files("widgets") / "frontend" / "lab.css").read_text(encoding="utf-8")
+    folder = files("widgets") / "frontend"
+    return theme.css_variables() + "".join((folder / n).read_text(encoding="utf-8") for n in ("lab.css", "scene.css"))
 
 
 @cache

@@ -31,10 +31,14 @@ class Spoken(anywidget.AnyWidget):
         const draw = () => { line.textContent = model.get("text"); };
         draw();
         model.on("change:text", draw);
-        el.append(line);
+        const hidesTwin = document.createElement("style"); // goes with this view, and the still words are back
+        hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
+        el.append(line, hidesTwin);
         return () => model.off("change:text", draw);
       },
     };
     """
     _css = css()  # the controls that this line speaks for stand beside it
     text = traitlets.Unicode().tag(sync=True)
+    twin = traitlets.Unicode("none").tag(sync=True)
+    """Mark of still words in an output before, hidden in the page as long as this line is there."""

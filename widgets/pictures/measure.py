@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 LINE_HEIGHTS = (18.0, 16.0, 16.0)
 """Label, sublabel, gradient; as in scene.js."""
@@ -15,6 +16,7 @@ _NARROW = frozenset("ijlItfr.,:;'|!()[]{} ")
 _WIDE = frozenset("mwMW@%—…")
 
 
+@lru_cache(8192)
 def text_width(text: str, size: float = 14.0, *, bold: bool = False) -> float:
     """Pixels that one line of text takes.
 

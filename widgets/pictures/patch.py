@@ -9,11 +9,28 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 Json = Any
 """None, bool, int, float, str, or lists and string-keyed dictionaries of them."""
 Op = list[Any]
 """[path, value] sets, [path] deletes, [path, tail, "extend"] appends to a list or a packed array."""
+
+BLOCK = 64
+"""So many parts are compared at once."""
+
+class Grown(dict[str, Json]):
+    """An object of a tree that was made from an earlier one: it knows which keys are not as they were there."""
+
+    def __init__(self, earlier: dict[str, Json]) -> None:
+        super().__init__(earlier)
+        self._earlier = ref(earlier) if isinstance(earlier, Grown) else lambda: None
+        self.changed: list[str] = []
+
+    def from_(self, old: Json) -> bool:
+        """Whether it was made from `old`; nothing is removed then."""
+        return self._earlier() is old
+
 
 FORBIDDEN = frozenset({"__proto__", "constructor", "prototype"})
 """Keys that a patch never walks through: in JavaScript they lead out of the tree."""
@@ -32,18 +49,16 @@ def diff(old: Json, new: Json) -> list[Op]:
 
 
 def _walk(path: list[str | int], old: Json, new: Json, ops: list[Op]) -> None:
-    if old is new or (type(old) is type(new) and old == new):
+    if old is new:
         return
-    if isinstance(old, dict) and isinstance(new, dict) and not FORBIDDEN & (old.keys() | new.keys()):
+    if isinstance(old, dict) and isinstance(new, dict) and _plain(old) and _plain(new):
         if "bdata" in old and "bdata" in new:
-            ops.append(_packed(path, old, new))
+            if old != new:
+                ops.append(_packed(path, old, new))
             return
-        ops.extend([[*path, key]] for key in old if key not in new)  # a set would have another order
-        for key, value in new.items():
-            if key in old:
-                _walk([*path, key], old[key], value, ops)
-            else:
-                ops.append([[*path, key], value])
+        _walk_keys(path, old, new, ops)
+    elif type(old) is type(new) and old == new:
+        return
     elif isinstance(old, list) and isinstance(new, list) and old and len(new) > len(old) and new[: len(old)] == old:
         ops.append([path, new[len(old) :], "extend"])
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and _nested(old) and _nested(new):
@@ -51,6 +66,38 @@ def _walk(path: list[str | int], old: Json, new: Json, ops: list[Op]) -> None:
             _walk([*path, i], before, after, ops)
     else:
         ops.append([path, new])
+
+
+def _plain(tree: dict[str, Json]) -> bool:
+    return not any(key in tree for key in FORBIDDEN)
+
+
+def _walk_keys(path: list[str | int], old: dict[str, Json], new: dict[str, Json], ops: list[Op]) -> None:
+    """Two objects. What is the same in both is passed over by the block: a large picture shares nearly all of it."""
+    if isinstance(new, Grown) and new.from_(old):
+        for key in new.changed:
+            if key in old:
+                _walk([*path, key], old[key], new[key], ops)
+            else:
+                ops.append([[*path, key], new[key]])
+        return
+    names, there = list(new), list(old)
+    if names[: len(there)] != there:
+        ops.extend([[*path, key]] for key in there if key not in new)  # a set would have another order
+        for key, value in new.items():
+            if key in old:
+                _walk([*path, key], old[key], value, ops)
+            else:
+                ops.append([[*path, key], value])
+        return
+    before, after = list(old.values()), list(new.values())
+    for k in range(0, len(there), BLOCK):
+        if len(there) > BLOCK and before[k : k + BLOCK] == after[k : k + BLOCK]:  # at once where they are the same objects
+            continue
+        for i in range(k, min(k + BLOCK, len(there))):
+            if before[i] is not after[i]:
+                _walk([*path, names[i]], before[i], after[i], ops)
+    ops.extend([[*path, names[i]], after[i]] for i in range(len(there), len(names)))
 
 
 def _nested(values: list[Json]) -> bool:

@@ -1,60 +1,25 @@
-"""How everything looks: colours, marks and numbers, in one table that Python's SVG, `scene.js` and plotly share.
+"""How everything looks: marks, numbers and colours, in one table that Python's SVG, `scene.js` and plotly share.
 
 Meaning never rests on colour alone: every state has a mark or a line style too, and a test computes the contrast of
-every pair of text and fill in light and dark.
+every pair of text and fill in every theme (the colours themselves stand in `palettes.py`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
-OKABE_ITO: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
-"""Categories that people with any colour vision can tell apart (Okabe and Ito 2008), strongest on white first."""
+from widgets.pictures.palettes import CIVIDIS, COLORWAY, COLOURS, DIVERGING, OKABE_ITO, SEQUENTIAL, SIZES, THEMES
 
-CIVIDIS: Final = (
-    "#00224E",
-    "#123570",
-    "#3B496C",
-    "#575D6D",
-    "#707173",
-    "#8A8678",
-    "#A59C74",
-    "#C3B369",
-    "#E1CC55",
-    "#FEE838",
-)
-"""Magnitude: lightness grows evenly, so it survives a grey print (Nunez, Anderton and Renslow 2018)."""
-
-DIVERGING: Final[Mapping[str, tuple[str, ...]]] = {
-    "light": ("#0B4F8A", "#3F86C0", "#A6CBE8", "#F5F5F5", "#F8CB9A", "#D9822B", "#9A4D00"),
-    "dark": ("#8CCBF7", "#4593CC", "#1F4F75", "#2A2F36", "#6B4212", "#C77F30", "#FFBE7A"),
-}
-"""Signed values, negative blue and positive orange; the middle fades into the page."""
-
-COLOURS: Final[Mapping[str, Mapping[str, str]]] = {
-    "light": {
-        "surface": "#FFFFFF", "text": "#1B2430", "muted": "#55606E", "line": "#7B8794", "grid": "#E3E7EB",
-        "accent": "#0072B2", "forward": "#0072B2", "backward": "#B34700", "done": "#4A5561", "trouble": "#B3261E",
-        "leaf": "#E1F0FA", "op": "#F3F5F7", "constant": "#FFFFFF", "output": "#FFF1CC", "group": "#EEEAF6",
-        "rank": "#DFF3EB", "device": "#DFF3EB", "forward_span": "#BFE0F5", "backward_span": "#FCE3CD",
-    },
-    "dark": {
-        "surface": "#111418", "text": "#E9EDF1", "muted": "#A7B1BC", "line": "#8490A0", "grid": "#2B323A",
-        "accent": "#6CC0F2", "forward": "#6CC0F2", "backward": "#FFA657", "done": "#BAC4CF", "trouble": "#FF8A80",
-        "leaf": "#15364C", "op": "#262C33", "constant": "#171B20", "output": "#463708", "group": "#352E4B",
-        "rank": "#123B30", "device": "#123B30", "forward_span": "#17496B", "backward_span": "#4A2C10",
-    },
-}  # fmt: skip
-"""Fills are named as the kinds of nodes, other names say what they are for; `var(--lab-NAME)` in the style sheet."""
-
-COLORWAY: Final[Mapping[str, tuple[str, ...]]] = {
-    "light": ("#0072B2", "#D55E00", "#009E73", "#B5508A", "#A87300", "#2E86B8", "#5B6570"),
-    "dark": ("#6CC0F2", "#FFA657", "#3CCB9F", "#E59CC6", "#F0E442", "#9DB7FF", "#C9D1D9"),
-}
-"""Lines of charts: Okabe-Ito, darker or lighter where the page would swallow them (at least 3:1 on the surface)."""
+__all__ = [
+    "CIVIDIS", "COLORWAY", "COLOURS", "DASHES", "DIVERGING", "INK", "KIND_WORDS", "MADE", "MARKS", "MINUS", "OKABE_ITO",
+    "SEQUENTIAL", "SIZES", "THEMES", "axes", "blank", "colorway", "contrast", "css_variables", "drawn_in", "ink_on",
+    "luminance", "short", "table", "tone_colour",
+]  # fmt: skip
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
 """The n-th line of a chart takes the n-th dash, so that lines differ without colour."""
@@ -69,6 +34,15 @@ MARKS: Final[Mapping[str, str]] = {
 }
 """Badge of each node state as a path around (0, 0); idle has none."""
 
+MADE: Final[Mapping[str, str]] = {
+    "run": "M-3 -4.2L4.4 0L-3 4.2Z",
+    "live": "M-5 0H-3L-1 -4L1 4L3 0H5",
+    "paced": "M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0 -4.5 0ZM0 -2.6V0.2L2 1.6",
+    "throttled": "M-4 -4.5H4L1 0L4 4.5H-4L-1 0Z",
+    "simulated": "M-5 -1.2C-3 -4.5 -1 -1 0 -1.2S3 -3.5 5 -1.2M-5 2.4C-3 -0.9 -1 2.6 0 2.4S3 0.1 5 2.4",
+}
+"""How the numbers of a picture came about: the mark before its provenance, as a path around (0, 0), drawn as lines."""
+
 KIND_WORDS: Final[Mapping[str, str]] = {
     "leaf": "leaf", "op": "operation", "constant": "constant", "output": "output", "group": "group", "rank": "rank",
     "device": "device", "forward_span": "forward", "backward_span": "backward",
@@ -76,6 +50,7 @@ KIND_WORDS: Final[Mapping[str, str]] = {
     "stopped": "ended early",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
     "store": "stored",
+    "frame": "open group",
 }  # fmt: skip
 """What a mark means when a legend gives no words of its own."""
 
@@ -157,16 +132,58 @@ def _between(stops: tuple[str, ...], position: float) -> str:
     return "#" + "".join(f"{math.floor(p + (q - p) * (place - i) + 0.5):02X}" for p, q in zip(a, b, strict=True))
 
 
-def tone_colour(tone: float, palette: str = "sequential", mode: str = "light") -> str:
-    """The fill for a magnitude in 0..1 (sequential) or a signed one in -1..1 (diverging).
+_THEME: ContextVar[str] = ContextVar("lab_still_theme", default="light")
+
+
+class _Ink(Mapping[str, str]):
+    """The colours of the theme in which still pictures are drawn at the moment."""
+
+    def __getitem__(self, name: str) -> str:
+        return COLOURS[_THEME.get()][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COLOURS["light"])
+
+    def __len__(self) -> int:
+        return len(COLOURS["light"])
+
+
+INK: Final[Mapping[str, str]] = _Ink()
+"""Colour by name for what Python draws; light, unless within `drawn_in`."""
+
+
+@contextmanager
+def drawn_in(theme: str) -> Iterator[None]:
+    """Still pictures made within the block have the colours of this theme.
+
+    Example:
+        >>> with drawn_in("dark"):
+        ...     INK["surface"]
+        '#111418'
+    """
+    token = _THEME.set(theme)
+    try:
+        yield
+    finally:
+        _THEME.reset(token)
+
+
+def colorway() -> tuple[str, ...]:
+    """Colours of lines in the theme in which still pictures are drawn at the moment."""
+    return COLORWAY[_THEME.get()]
+
+
+def tone_colour(tone: float, palette: str = "sequential", mode: str = "") -> str:
+    """The fill for a magnitude in 0..1 (sequential) or a signed one in -1..1 (diverging); `mode` is a theme.
 
     Example:
         >>> tone_colour(1.0), tone_colour(0.0, "diverging")
         ('#FEE838', '#F5F5F5')
     """
+    mode = mode or _THEME.get()
     if palette == "diverging":
         return _between(DIVERGING[mode], (tone + 1) / 2)
-    return _between(CIVIDIS, tone)
+    return _between(SEQUENTIAL[mode], tone)
 
 
 def axes(xtitle: str = "", ytitle: str = "", **more: object) -> dict[str, Any]:
@@ -194,17 +211,32 @@ def axes(xtitle: str = "", ytitle: str = "", **more: object) -> dict[str, Any]:
     return layout
 
 
+def blank(layout: Mapping[str, Any]) -> dict[str, Any]:
+    """The layout of a chart without numbers: low, no axes whose ticks mean nothing, and words.
+
+    Example:
+        >>> blank(axes("step", "loss"))["annotations"][0]["text"]
+        'nothing yet'
+    """
+    words = {"text": "nothing yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    hidden = {name: {**axis, "visible": False} for name, axis in layout.items() if name[1:].startswith("axis")}
+    return {**layout, **hidden, "height": 140, "annotations": [words]}
+
+
 def css_variables() -> str:
-    """The colour table as CSS: light by default, dark under `[data-lab-theme=dark]`, both for the class `lab-root`."""
-    block = "".join
-    light = block(f"--lab-{name}:{value};" for name, value in COLOURS["light"].items())
-    dark = block(f"--lab-{name}:{value};" for name, value in COLOURS["dark"].items())
-    return f".lab-root{{{light}}}\n.lab-root[data-lab-theme=dark]{{{dark}}}\n"
+    """The colour tables as CSS for the class `lab-root`: light by default, the others under `[data-lab-theme=NAME]`."""
+
+    def block(name: str) -> str:
+        return "".join(f"--lab-{colour}:{value};" for colour, value in COLOURS[name].items())
+
+    chosen = "".join(f".lab-root[data-lab-theme={name}]{{{block(name)}}}\n" for name in THEMES[1:])
+    sizes = "".join(f".lab-root[data-lab-size={name}]{{--lab-scale:{scale:g};}}\n" for name, scale in SIZES.items())
+    return f".lab-root{{{block(THEMES[0])}--lab-scale:1;}}\n{chosen}{sizes}"
 
 
 def table() -> str:
     """The same tables as JSON, for `scene.js` and `chart.js`."""
     return json.dumps({
-        "colours": COLOURS, "cividis": CIVIDIS, "diverging": DIVERGING, "colorway": COLORWAY, "marks": MARKS,
-        "words": KIND_WORDS,
+        "colours": COLOURS, "sequential": SEQUENTIAL, "diverging": DIVERGING, "colorway": COLORWAY, "sizes": SIZES,
+        "marks": MARKS, "made": MADE, "words": KIND_WORDS,
     })  # fmt: skip

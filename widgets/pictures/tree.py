@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lab.errors import ViewError
 from widgets.pictures.chart import Chart
-from widgets.pictures.patch import FORBIDDEN, Json
+from widgets.pictures.patch import BLOCK, FORBIDDEN, Grown, Json
 from widgets.pictures.scene import Edge, Mark, Node, Scene
 
 Picture = Scene | Chart
@@ -39,8 +39,11 @@ def text_of(text: str) -> str:
     return _BAD.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def tree_of(picture: Picture) -> dict[str, Json]:
+def tree_of(picture: Picture, before: tuple[Picture, dict[str, Json]] | None = None) -> dict[str, Json]:
     """The picture as a tree of plain JSON values.
+
+    Args:
+        before: an earlier picture with its tree: nodes and edges that are the same objects share their part of it.
 
     Raises:
         ViewError: ids that are not unique, an edge or token that names something that is not there.
@@ -49,17 +52,20 @@ def tree_of(picture: Picture) -> dict[str, Json]:
         >>> tree_of(Scene((Node("a", 0, 0, 40, 20, "x"),)))["nodes"]["#a"]
         {'x': 0.0, 'y': 0.0, 'w': 40.0, 'h': 20.0, 'label': 'x', 'kind': 'op'}
     """
-    return _scene(picture) if isinstance(picture, Scene) else _chart(picture)
+    if not isinstance(picture, Scene):
+        return _chart(picture)
+    old, tree = before if before is not None else (None, {})
+    return _scene(picture, old if isinstance(old, Scene) else Scene(), tree)
 
 
-def _scene(scene: Scene) -> dict[str, Json]:
-    nodes = {f"#{node.id}": _node(node) for node in scene.nodes}
-    edges = {f"#{edge.id}": _edge(edge) for edge in scene.edges}
+def _scene(scene: Scene, old: Scene, tree: dict[str, Json]) -> dict[str, Json]:
+    nodes, kept = _parts(old.nodes, scene.nodes, tree.get("nodes", {}), _node)
+    edges, fresh = _parts(old.edges, scene.edges, tree.get("edges", {}), _edge)
     _check_unique(scene.nodes, nodes, "node")
     _check_unique(scene.edges, edges, "edge")
     marks = {f"#{mark.id}": _mark(mark) for mark in scene.marks}
     _check_unique(scene.marks, marks, "mark")
-    for edge in scene.edges:
+    for edge in scene.edges if kept is None or fresh is None else fresh:  # the nodes that were there still are
         for end in (edge.source, edge.target):
             if f"#{end}" not in nodes:
                 raise ViewError(
@@ -94,6 +100,32 @@ def _scene(scene: Scene) -> dict[str, Json]:
             for t in scene.tokens
         ],
     }
+
+
+def _parts(
+    old: Sequence[Any], new: Sequence[Any], tree: dict[str, Json], make: Callable[[Any], dict[str, Json]]
+) -> tuple[dict[str, Json], list[Any] | None]:
+    """The parts by key, and those that are not as they were; None where it was not the same list that went on."""
+    if not old or len(new) < len(old) or len(tree) != len(old):
+        return _all_parts(new, make), None
+    made, fresh = Grown(tree), []
+    for k in range(0, len(old), BLOCK):
+        if old[k : k + BLOCK] == new[k : k + BLOCK]:  # at once where they are the same objects
+            continue
+        for before, part in zip(old[k : k + BLOCK], new[k : k + BLOCK], strict=False):
+            if before is not part:
+                if before.id != part.id:
+                    return _all_parts(new, make), None
+                fresh.append(part)
+    fresh.extend(new[len(old) :])
+    for part in fresh:
+        made[f"#{part.id}"] = make(part)
+        made.changed.append(f"#{part.id}")
+    return made, fresh
+
+
+def _all_parts(parts: Sequence[Any], make: Callable[[Any], dict[str, Json]]) -> dict[str, Json]:
+    return Grown({f"#{part.id}": make(part) for part in parts})
 
 
 def _check_unique(

@@ -18,9 +18,9 @@ from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.patch import Json
-from widgets.pictures.theme import COLORWAY, short, tone_colour
+from widgets.pictures.theme import INK, colorway, short, tone_colour
 from widgets.pictures.tree import tree_of
-from widgets.pictures.twin import INK, card, label, tag
+from widgets.pictures.twin import card, label, tag
 
 WIDTH, HEIGHT = 640.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 34.0, 48.0
@@ -129,7 +129,7 @@ def svg_of_chart(chart: Chart) -> str:
         if trace.get("visible") in (False, "legendonly"):
             continue
         like = (trace.get("meta") or {}).get("like", i)  # as in chart.js: the trace that shows the same thing
-        colour = _own_colour(trace) or COLORWAY["light"][like % len(COLORWAY["light"])]
+        colour = _own_colour(trace) or colorway()[like % len(colorway())]
         panels.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append((trace, colour))
     body = "".join(_panel(traces, layout, *axes) for axes, traces in panels.items())
     if not panels:

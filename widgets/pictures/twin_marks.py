@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from widgets.pictures.geometry import hatch, number
 from widgets.pictures.measure import clip
 from widgets.pictures.scene import MARKS_BELOW, Mark
-from widgets.pictures.twin import INK, label, tag
+from widgets.pictures.theme import INK
+from widgets.pictures.twin import label, tag
 
 _WORDS: Mapping[str, tuple[float, bool, str]] = {
     "heading": (13.0, True, "text"), "text": (12.0, False, "muted"), "warning": (12.0, True, "trouble"),
@@ -15,16 +16,17 @@ _WORDS: Mapping[str, tuple[float, bool, str]] = {
 """Size, weight and colour."""
 
 _SHAPES: Mapping[str, dict[str, object]] = {
-    "grid": {"fill": "none", "stroke": INK["grid"]},
-    "ideal_forward": {"fill": INK["forward_span"], "fill_opacity": 0.45, "stroke": INK["forward"]},
-    "ideal_backward": {"fill": INK["backward_span"], "fill_opacity": 0.45, "stroke": INK["backward"]},
-    "level": {"fill": INK["line"], "fill_opacity": 0.35},
-    "peak": {"fill": INK["line"], "fill_opacity": 0.75, "stroke": INK["done"]},
-    "track": {"fill": INK["surface"], "stroke": INK["line"], "rx": 3},
-    "used": {"fill": INK["accent"], "rx": 3},
-    "full": {"fill": INK["trouble"], "fill_opacity": 0.35, "stroke": INK["trouble"], "rx": 3},
-    "now": {"fill": "none", "stroke": INK["text"], "stroke_width": 1.5, "stroke_dasharray": "3 3"},
+    "grid": {"fill": "none", "stroke": "grid"},
+    "ideal_forward": {"fill": "forward_span", "fill_opacity": 0.45, "stroke": "forward"},
+    "ideal_backward": {"fill": "backward_span", "fill_opacity": 0.45, "stroke": "backward"},
+    "level": {"fill": "line", "fill_opacity": 0.35},
+    "peak": {"fill": "line", "fill_opacity": 0.75, "stroke": "done"},
+    "track": {"fill": "surface", "stroke": "line", "rx": 3},
+    "used": {"fill": "accent", "rx": 3},
+    "full": {"fill": "trouble", "fill_opacity": 0.35, "stroke": "trouble", "rx": 3},
+    "now": {"fill": "none", "stroke": "text", "stroke_width": 1.5, "stroke_dasharray": "3 3"},
 }
+"""Fill and stroke by the name of their colour."""
 _HATCHED = {"ideal_backward": ("backward", 0.55), "full": ("trouble", 1)}
 
 
@@ -48,7 +50,8 @@ def _words(mark: Mark) -> str:
 
 
 def _shape(mark: Mark) -> str:
-    look, x, y = _SHAPES[mark.kind], number(mark.x), number(mark.y)
+    named, x, y = _SHAPES[mark.kind], number(mark.x), number(mark.y)
+    look = {key: INK.get(value, value) if isinstance(value, str) else value for key, value in named.items()}
     if not (mark.width and mark.height):
         way = f"h{number(mark.width)}" if mark.width else f"v{number(mark.height)}"
         return tag("path", d=f"M{x} {y}{way}", **look)

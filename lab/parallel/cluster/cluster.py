@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
+from lab.parallel.cluster.interrupts import uninterrupted
 from lab.parallel.cluster.launching import Launch, require_running
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ class Cluster:
 
     def _start(self, n_workers: int) -> Client:
         import dask
-        from distributed import Client, LocalCluster
-
-        from lab.parallel.cluster.dask_side.client import ClientSide
+        import distributed  # noqa: F401 -- loaded before an interrupt would have to wait for it
 
         require_guard(sys._getframe(2))
         require_a_place_to_start()
@@ -60,6 +59,18 @@ class Cluster:
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+        try:
+            with uninterrupted():
+                return self._started(n_workers, limit)
+        except BaseException:
+            self.close()
+            raise
+
+    def _started(self, n_workers: int, limit: int | None) -> Client:
+        from distributed import Client, LocalCluster
+
+        from lab.parallel.cluster.dask_side.client import ClientSide
+
         try:
             local = LocalCluster(  # type: ignore[no-untyped-call]
                 n_workers=n_workers, threads_per_worker=1, processes=True, host="127.0.0.1",
@@ -150,21 +161,24 @@ def launch(
     says how well). They come in the order of time over all ranks, unless a rank tells them more than 0.5 s late. Events
     of single operations come only to who names their kinds.
 
+    Processes that a rank starts are killed when it ends (on Linux, on workers of one thread that have a nanny).
+
     Args:
         program: any function that can be sent to workers; what it returns comes back.
         client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
         world_size: number of ranks; without it, one on every worker. On a `Cluster(n)` that is n: one that was lost
             and is not back yet is waited for, as long as `wait`.
-        timeout: seconds that a rank may wait in one call while nothing moves.
+        timeout: seconds that a rank may wait in one call while nothing moves, and for which a worker may be silent (5
+            at least).
         time_limit: seconds for the whole program; no limit if not given.
         wait: seconds to wait for workers that are busy with other runs or were lost; 0 is refused at once.
         transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
 
     Raises:
         RankError: the program raised on a rank; all others were ended.
-        LostRankError: a rank died, or does not answer while another waits for it in a call of `comm`; all others were
-            ended, the cluster goes on. One that is stopped and that nobody waits for is noticed only by `time_limit`.
-        MeshError: too few workers, other versions, or ranks that make different calls.
+        LostRankError: a rank died, keeps others waiting in a call of `comm`, or its worker does not answer; all others
+            were ended, the cluster goes on. A rank that computes for long and lets nobody wait is let alone.
+        MeshError: too few workers, other versions, ranks that make different calls or wait for each other.
         ArgumentError: the program cannot be sent.
         RunError: it took longer than `time_limit`.
     """

@@ -159,11 +159,17 @@ class Launch:
         try:
             pickled = cloudpickle.dumps(message)
         except Exception as error:
-            raise ArgumentError("the message cannot be sent", given=f"{type(error).__name__}: {error}",
-                                hint="say numbers, texts, arrays and what holds them") from error
+            raise ArgumentError(
+                "the message cannot be sent",
+                given=f"{type(error).__name__}: {error}",
+                hint="say numbers, texts, arrays and what holds them",
+            ) from error
         if len(pickled) > SAY_LIMIT:
-            raise ArgumentError("the message is too large", given=f"{len(pickled) / 2**20:.1f} MiB of at most 1",
-                                hint="it goes through the scheduler; large data belongs in the arguments")
+            raise ArgumentError(
+                "the message is too large",
+                given=f"{len(pickled) / 2**20:.1f} MiB of at most 1",
+                hint="it goes through the scheduler; large data belongs in the arguments",
+            )
         try:
             heard = self._mail.put(rank, pickled)
         except OSError as error:
@@ -199,8 +205,11 @@ class Launch:
         try:
             side.install()
         except (ImportError, AttributeError) as error:
-            raise MeshError("the cluster cannot load the lab", given=error,
-                            hint="install autodiff-lab on the scheduler and on all workers") from error
+            raise MeshError(
+                "the cluster cannot load the lab",
+                given=error,
+                hint="install autodiff-lab on the scheduler and on all workers",
+            ) from error
         futures: list[Any] = []
         try:
             return self._attend(side, self._lease(side), futures)
@@ -215,7 +224,7 @@ class Launch:
     def _lease(self, side: ClientSide) -> dict[str, Any]:
         until, name = monotonic() + self._wait, ORIGIN.get().run or "a launch"
         while True:
-            answer = side.ask(self.run, self._world_size, self._n_started, name)
+            answer = side.ask(self.run, self._world_size, self._n_started, name, self._timeout)
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:
@@ -288,8 +297,8 @@ class Launch:
                 told = True
                 if self._stopped:
                     side.end(self.run, "stopped", "the launch was stopped")
-                else:
-                    side.end(self.run, "late", f"the launch took longer than {self._time_limit:g} s")
+                elif self._time_limit is not None:
+                    side.limit(self.run, self._time_limit)
             until = min(settle, limit if not told else float("inf"))
             self._wake.wait(None if until == float("inf") else max(until - now, 0.0))
             self._wake.clear()
@@ -329,6 +338,8 @@ def _pickled(program: Callable[..., Any], args: tuple[object, ...]) -> bytes:
     try:
         return sending.dumps((program, args, shipped))
     except Exception as error:
-        raise ArgumentError("the program or an argument cannot be sent to workers",
-                            given=f"{type(error).__name__}: {error}",
-                            hint="open files, locks and connections stay at home: make them there") from error
+        raise ArgumentError(
+            "the program or an argument cannot be sent to workers",
+            given=f"{type(error).__name__}: {error}",
+            hint="open files, locks and connections stay at home: make them there",
+        ) from error

@@ -57,19 +57,34 @@ def forewarn(n_workers: int, here: Room | None) -> int | None:
         the container)
         hint:  Cluster(2), or close other notebooks; a recorded run can be looked at without workers
     """
+    require(n_workers, here)
     if here is None:
         return None
-    idle, busy = n_workers * IDLE_MB, n_workers * BUSY_MB
-    need = f"{n_workers} x {IDLE_MB} = {idle:,} MB while they wait, "
-    need += f"{n_workers} x {BUSY_MB} = {busy:,} MB while they train"
-    if idle * MB > here.free:
-        fitting = here.free // (BUSY_MB * MB)
-        fewer = f"Cluster({fitting}), or close" if fitting else "close"
-        raise MeshError(f"there is too little memory for {n_workers} workers", given=f"{need}; {here}",
-                        hint=f"{fewer} other notebooks; a recorded run can be looked at without workers")  # fmt: skip
-    if busy * MB > here.free:
-        log.warning("memory will be short: %s; %s", need, here)
+    if n_workers * BUSY_MB * MB > here.free:
+        log.warning("memory will be short: %s; %s", _need(n_workers), here)
     return max(SMALLEST_LIMIT_MB * MB, here.free // n_workers)
+
+
+def require(n_workers: int, here: Room | None, fewer: str = "Cluster({})") -> None:
+    """Refuse so many workers if they do not fit even while they wait.
+
+    Args:
+        fewer: how to ask for another number of them.
+
+    Raises:
+        MeshError: so it is.
+    """
+    if here is None or n_workers * IDLE_MB * MB <= here.free:
+        return
+    fitting = here.free // (BUSY_MB * MB)
+    hint = f"{fewer.format(fitting)}, or close" if fitting else "close"
+    raise MeshError(f"there is too little memory for {n_workers} workers", given=f"{_need(n_workers)}; {here}",
+                    hint=f"{hint} other notebooks; a recorded run can be looked at without workers")  # fmt: skip
+
+
+def _need(n_workers: int) -> str:
+    need = f"{n_workers} x {IDLE_MB} = {n_workers * IDLE_MB:,} MB while they wait, "
+    return need + f"{n_workers} x {BUSY_MB} = {n_workers * BUSY_MB:,} MB while they train"
 
 
 def _machine(proc: Path) -> Iterator[Room]:

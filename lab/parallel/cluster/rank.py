@@ -22,6 +22,7 @@ from lab.errors import LostRankError, MeshError
 from lab.events.bus import bus
 from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
 from lab.events.event import ORIGIN, Origin
+from lab.parallel.cluster.children import Children
 from lab.parallel.cluster.seats import Seat, Seats
 from lab.parallel.news.relay import FOREVER_NS, Parcel, Relay, Watch, this_process
 from lab.parallel.ranks.hearing import WayHome
@@ -42,6 +43,8 @@ class Control(Protocol):
     seats: Seats
     address: str
     host: str
+    alone: bool
+    """Whether nothing but one rank at a time is at work in this process."""
 
     def meet(self, run: str, rank: int, address: str, seat: Seat, timeout: float) -> dict[int, str]:
         """Say where this rank listens, and learn where all do."""
@@ -49,8 +52,8 @@ class Control(Protocol):
     def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
         """This rank ends the run; does not wait."""
 
-    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
-        """This rank waited too long: find out who is to blame, and end the run; not if they live and `may_wait`."""
+    def late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
+        """This rank waited too long: find out who is to blame, and end the run."""
 
     def post(self, run: str, rank: int, parcel: Parcel) -> bool:
         """Send a parcel of events home, and say whether there was room; waits for the answer."""
@@ -105,9 +108,12 @@ def run_rank(ticket: Ticket, control: Control) -> Outcome:
     seat = control.seats.take(ticket.run, ticket.rank)
     if seat is None:
         return Outcome(ticket.rank, "stopped", summary="the run was over before this rank began")
+    children = seat.children = Children() if control.alone else None
     try:
         return contextvars.copy_context().run(_told, ticket, control, seat)
     finally:
+        if children is not None:
+            children.end()
         control.seats.leave(ticket.run)
         control.ended(ticket.run, ticket.rank)
 
@@ -160,9 +166,11 @@ def _result(value: object, rank: int) -> bytes:
     try:
         pickled = bytes(cloudpickle.dumps(value))
     except Exception as error:
-        raise MeshError(f"the result of rank {rank} cannot be sent home",
-                        given=f"a {type(value).__name__}: {type(error).__name__}: {error}",
-                        hint="return arrays, numbers, text and containers of them") from error
+        raise MeshError(
+            f"the result of rank {rank} cannot be sent home",
+            given=f"a {type(value).__name__}: {type(error).__name__}: {error}",
+            hint="return arrays, numbers, text and containers of them",
+        ) from error
     if len(pickled) > RESULT_LIMIT:
         raise MeshError(f"the result of rank {rank} is too large to be sent home",
                         given=f"{len(pickled) / 2**20:.0f} MiB of at most {RESULT_LIMIT >> 20}",
@@ -176,8 +184,11 @@ def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], State]:
     try:
         program, args, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
     except Exception as error:
-        raise MeshError("the program cannot be loaded on a worker", given=f"{type(error).__name__}: {error}",
-                        hint="define it in the notebook, or in a module that the workers have") from error
+        raise MeshError(
+            "the program cannot be loaded on a worker",
+            given=f"{type(error).__name__}: {error}",
+            hint="define it in the notebook, or in a module that the workers have",
+        ) from error
     return program, args, state
 
 
@@ -188,7 +199,7 @@ def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> 
         keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation, _refused)
         sockets = keeper.gather(door, addresses, seat.alarm, MEETING)
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
-                  on_late=lambda call, *rest: control.late(ticket.run, ticket.rank, str(call), *rest))  # fmt: skip
+                  on_late=lambda call, peers: control.late(ticket.run, ticket.rank, str(call), peers))  # fmt: skip
     stack.callback(links.close)
     home = WayHome(lambda word: control.tell(ticket.run, ticket.rank, word))
     return Comm(ticket.rank, ticket.world_size, links, seat.mailbox, home)

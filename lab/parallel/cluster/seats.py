@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
+from lab.parallel.cluster.children import Children
 from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.transport.alarm import Alarm
 
@@ -42,11 +43,13 @@ class Seat:
         mailbox: what the launch says to the rank.
         comm: the rank's Comm once it is connected; asked from outside where the rank is.
         thread: ident of the thread that runs the program, 0 while none does.
+        children: the processes that were there before it; None where others than the rank may start some.
     """
 
     def __init__(self, rank: int, mailbox: Mailbox | None = None) -> None:
         self.rank, self.alarm, self.thread, self.mailbox = rank, Alarm(), 0, mailbox or Mailbox()
         self.comm: Comm | None = None
+        self.children: Children | None = None
         self._lock, self._thrown = threading.Lock(), False
 
     def program_begins(self, thread: int) -> None:
@@ -69,16 +72,23 @@ class Seat:
                 pass
 
     def interrupt(self) -> None:
-        """Throw `Interrupted` into the program, if it runs."""
+        """Throw `Interrupted` into the program, if it runs, and end the processes that it has started."""
         with self._lock:
             if self.thread and not self._thrown:
                 self._thrown = True
                 throw_into(self.thread)
+                if self.children is not None:  # it may wait for one of them, where no interrupt is heard
+                    self.children.end(reap=False)
 
-    def where(self) -> dict[str, object]:
-        """How many collectives the rank has entered and what it is in."""
+    def where(self) -> tuple[str, str, list[int]]:
+        """What the rank does ("computes", "waits" or has "ended"), the call that it is in, and whom it waits for."""
         comm = self.comm
-        return {"rank": self.rank, "collective": comm.collective if comm else -1, "inside": comm.inside if comm else ""}
+        if comm is None:
+            return "computes", "", []
+        if comm.links.leaves:
+            return "ended", "", []
+        call = comm.inside
+        return "waits" if call else "computes", call, comm.links.waits_for() if call else []
 
 
 class Seats:

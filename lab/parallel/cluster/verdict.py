@@ -46,6 +46,9 @@ def error_of(cause: Mapping[str, Any], outcomes: Mapping[int, Outcome], world_si
                              hint="the other ranks have ended; the cluster goes on, launch again")  # fmt: skip
     if kind in {"stopped", "late"}:
         return RunError(why, given=run, hint="all ranks have ended; launch again")
+    if kind == "stuck":
+        return MeshError(why, given=f"{world_size} ranks, {run}", hint="of two ranks that wait for each other one must "
+                         "send before it receives, and all must make the same collectives")  # fmt: skip
     told = "; ".join(o.summary for o in outcomes.values() if o.summary)
     return MeshError(why or "the ranks ended without a word", given=told, hint="launch again")
 

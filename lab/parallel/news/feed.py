@@ -28,6 +28,7 @@ AT_ONCE = 2048
 SETTLE = 1.0
 """Seconds without any news after which the end does not wait for more."""
 
+
 class Sent(NamedTuple):
     """What a rank says at its end: parcels that are on their way home, and events that it has had."""
 

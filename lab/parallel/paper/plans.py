@@ -206,6 +206,19 @@ def compile_plan(plan: Plan, rank: int, world_size: int, n_chunks: int | None = 
     return _compiled(plan, rank, world_size, world_size if n_chunks is None else n_chunks, root)
 
 
+@lru_cache(maxsize=256)
+def plan_steps(plan: Plan, world_size: int, root: int = 0) -> int:
+    """How many steps a plan has, on whichever rank it has most; chunks are one for each rank.
+
+    Example:
+        >>> from lab.parallel import COLLECTIVES
+        >>> plan_steps(COLLECTIVES["all_reduce", "ring"], 4)
+        6
+    """
+    compiled = (compile_plan(plan, rank, world_size, root=root) for rank in range(world_size))
+    return max((int(rows[-1, 0]) + 1 for rows in compiled if len(rows)), default=0)
+
+
 @lru_cache(maxsize=1024)  # a learner's redefined function is another key; old ones fall out
 def _compiled(plan: Plan, rank: int, world_size: int, n_chunks: int, root: int) -> Rows:
     steps = steps_of(plan, (rank - root) % world_size if 0 <= rank < world_size else rank, world_size, n_chunks)

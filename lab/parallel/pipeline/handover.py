@@ -27,7 +27,7 @@ class Handover:
     """Sends and takes for one rank of a pipeline whose stage s lives on rank s % world_size.
 
     Example:
-        >>> from lab.parallel.ranks.runtime import run_ranks
+        >>> from lab.parallel import run_ranks
         >>> def program(comm):
         ...     pass_on = Handover(comm, n_stages=2)
         ...     if comm.rank == 0:

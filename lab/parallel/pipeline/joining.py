@@ -24,7 +24,7 @@ class Joining:
     Example:
         >>> from lab.nn import mlp
         >>> from lab.optim import SGD
-        >>> from lab.parallel.ranks.runtime import run_ranks
+        >>> from lab.parallel import run_ranks
         >>> def program(comm):
         ...     model = mlp(1, 1, 1, rng=0)
         ...     whole, (a, b, c, d) = SGD(model.parameters()), model.parameters()

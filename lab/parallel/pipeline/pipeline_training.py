@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from time import perf_counter
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from lab.autograd import Tensor
 from lab.data import Batch, Dataset
 from lab.errors import RunError
 from lab.events import bus
+from lab.events.gate import clock
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.parallel.pipeline.joining import Joining
@@ -55,7 +55,7 @@ class PipelineTraining(Training):
         self._sound = self._sound._replace(accuracy=self.accuracy)
 
     def advance(self) -> RunError | None:
-        start = perf_counter()
+        start = clock()
         batch = self._batch = self._batch or self._next_batch()
         step = self.step + 1
         self.optimizer.zero_grad()
@@ -63,11 +63,14 @@ class PipelineTraining(Training):
         self.optimizer.gather()
         # Nothing is known of the loss before the last micro-batch, and then all gradients are: one agreement is enough.
         own_flaw = not all(np.isfinite(group.gradients).all() for group in self.optimizer.groups)
-        loss, n_flaws = self.steering.agree(np.array([own_loss, own_flaw])).tolist()
+        own_square = self._norm() ** 2 if "gradient" in self._bounds else 0.0
+        loss, n_flaws, square = self.steering.agree(np.array([own_loss, own_flaw, own_square])).tolist()
         if not math.isfinite(loss):
             return self._failed(f"the loss became {loss}", batch)
         if n_flaws:
             return self._failed("a gradient became nan or inf", batch)
+        if held := self._beyond(step, loss, math.sqrt(square)):
+            return held
         self._update(step, loss, batch, start)
         return None
 

@@ -63,11 +63,13 @@ class Waves:
 
     Attributes:
         adds: whether this rank adds anything, and does not only copy.
+        steps: of the plan, one for each wave.
     """
 
     def __init__(self, waves: tuple[Wave, ...], n_chunks: int) -> None:
         self.waves, self.n_chunks = waves, n_chunks
         self.adds = any(hop.reduce for wave in waves for hop in wave.receives)
+        self.steps = tuple((wave.receives or [hop for hop, _ in wave.sends])[0].step for wave in waves)
         self._met: dict[tuple[int, int, int], tuple[Turn, ...]] = {}
 
     def turns(self, n_elements: int, itemsize: int) -> Iterable[Turn]:
@@ -135,8 +137,11 @@ def execute(
     flat: Array,
     waves: Waves,
     moved: Callable[[Hop, int], object] | None = None,
+    before: Callable[[int], object] | None = None,
 ) -> None:
     """Run `waves` on `flat` (1-D, contiguous); `moved(hop, n_bytes)` is told of each chunk range that has come.
+
+    `before(step)` is called before each step, of the first segment: a rank that is held there is held with all of it.
 
     A sum that is too large for its dtype is inf, without a warning: it would point at the lab, not at a line of the
     program, and on some ranks only.
@@ -152,7 +157,9 @@ def execute(
 
     done = told if moved is not None else None
     with np.errstate(over="ignore", invalid="ignore") if waves.adds and flat.dtype.kind in "fc" else nullcontext():
-        for sends, receives in waves.turns(len(flat), size):
+        for turn, (sends, receives) in enumerate(waves.turns(len(flat), size)):
+            if before is not None and turn < len(waves.steps):
+                before(waves.steps[turn])
             outgoing = []
             for peer, a, b, copied, _ in sends:
                 piece = octets[a * size : b * size]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 
 class Mailbox:
@@ -19,13 +20,14 @@ class Mailbox:
     Example:
         >>> box = Mailbox()
         >>> box.put("pause")
-        >>> box.take(), box.take(), box.wait(0.0)
-        (['pause'], [], False)
+        >>> box.take(int), box.take(str), box.take(str), box.wait(0.0)
+        ([], ['pause'], [], False)
     """
 
     def __init__(self, decode: Callable[[object], object] = lambda message: message) -> None:
         self._decode = decode
         self._messages: deque[object] = deque()
+        self._n_open = 0  # of them that are decoded, from the left
         self._changed = threading.Condition()
 
     def put(self, message: object) -> None:
@@ -34,19 +36,34 @@ class Mailbox:
             self._messages.append(message)
             self._changed.notify_all()
 
-    def take(self) -> list[object]:
-        """All messages that came since the last time; costs 50 ns when there are none."""
+    def take(self, kind: type[Any] = object) -> list[Any]:
+        """All messages of a kind that came since the last time; costs 50 ns when there are none."""
         if not self._messages:
             return []
         with self._changed:
-            taken = list(self._messages)
+            self._open()
+            taken = [message for message in self._messages if isinstance(message, kind)]
+            others = [message for message in self._messages if not isinstance(message, kind)]
             self._messages.clear()
-        return [self._decode(message) for message in taken]
+            self._messages.extend(others)
+            self._n_open = len(others)
+        return taken
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until there is a message, at most so long; whether there is one."""
+    def wait(self, seconds: float, kind: type = object) -> bool:
+        """Wait until there is a message of a kind, at most so long; whether there is one."""
+
+        def is_there() -> bool:
+            self._open()
+            return any(isinstance(message, kind) for message in self._messages)
+
         with self._changed:
-            return self._changed.wait_for(lambda: bool(self._messages), seconds)
+            return self._changed.wait_for(is_there, seconds)
+
+    def _open(self) -> None:
+        """Decode what came since the last look. The lock is held."""
+        for i in range(self._n_open, len(self._messages)):
+            self._messages[i] = self._decode(self._messages[i])
+        self._n_open = len(self._messages)
 
 
 class Outbox:

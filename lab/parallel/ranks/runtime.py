@@ -1,33 +1,26 @@
 """What a rank's program sees of the others: `comm`, with its rank, the world's size, and the calls that all make.
 
-The same Comm serves ranks on workers and ranks that are threads of one process (`run_local`), over the same sockets.
+The same Comm serves ranks on workers and ranks that are threads of one process (`threads.py`), over the same sockets.
 """
 
 from __future__ import annotations
 
-import contextvars
-import itertools
 import operator
-import socket
-import threading
-import time
-import traceback
-from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from lab.errors import ArgumentError, DTypeError, LabError, RankError
+from lab.errors import ArgumentError, DTypeError
 from lab.events.bus import bus
-from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted, RankFinished
-from lab.events.event import ORIGIN, Array, Origin
-from lab.parallel.paper.plans import Plan, name_of, plan_of
+from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
+from lab.events.event import Array
+from lab.parallel.paper.plans import Plan, name_of, plan_of, plan_steps
 from lab.parallel.ranks.execute import Hop, Waves, execute, waves_of
 from lab.parallel.ranks.hearing import Told
+from lab.parallel.ranks.hops import Hops
 from lab.parallel.ranks.mailbox import Mailbox
-from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
 
@@ -44,7 +37,6 @@ ROOTED = {"broadcast", "reduce"}
 """Operations of which the root is a part, also when it is 0."""
 
 AnyArray = TypeVar("AnyArray", bound=npt.NDArray[Any])
-R = TypeVar("R")
 
 
 class Comm:
@@ -59,6 +51,7 @@ class Comm:
         collective: how many collectives this rank has entered.
         mailbox: what whoever launched the program says to this rank (`Launch.say`).
         home: where this rank puts what it tells whoever launched it, while its program runs (`Launch.hear`).
+        hops: holds this rank before each step of its collectives; None does not, and costs nothing.
     """
 
     def __init__(
@@ -68,6 +61,7 @@ class Comm:
         self.mailbox: Mailbox = mailbox or Mailbox()
         self.home: Told = home or Mailbox()
         self.collective = 0
+        self.hops: Hops | None = None
         self._gate, self._in, self._out = links.gate, links.gate.enter, links.gate.leave
         self._call: Call | None = None
 
@@ -90,6 +84,7 @@ class Comm:
             MeshError: ranks make different calls.
             LostRankError: a rank died, or nothing moved for the time-out of the launch.
         Example:
+            >>> from lab.parallel import run_local
             >>> [float(x.sum()) for x in run_local("all_reduce", "ring", [np.ones(4)] * 3)]
             [12.0, 12.0, 12.0]
         """
@@ -106,6 +101,7 @@ class Comm:
             ArgumentError: there is no such root.
             MeshError, LostRankError: as `all_reduce_`.
         Example:
+            >>> from lab.parallel import run_local
             >>> [x.tolist() for x in run_local("broadcast", "flat", [np.full(2, rank) for rank in range(3)], root=1)]
             [[1, 1], [1, 1], [1, 1]]
         """
@@ -123,6 +119,9 @@ class Comm:
         text = f"{operation} {name} {_kind(array)}" + (f" root {root}" if root or operation in ROOTED else "")
         waves = waves_of(plan, self.rank, self.world_size, self.world_size, root)
         flat = _flat(array, adds=operation != "broadcast" or waves.adds)
+        if self.hops is not None:
+            n_steps = plan_steps(plan, self.world_size, root)
+            self.hops.collective(self.collective, operation, name, n_steps)
         self._collective(operation, name, text, flat, waves)
         _put_back(flat, array)
 
@@ -141,6 +140,7 @@ class Comm:
             ArgumentError: it is too large to be control.
             MeshError, LostRankError: as `all_reduce_`.
         Example:
+            >>> from lab.parallel import run_ranks
             >>> run_ranks(lambda comm: comm.agree(np.array([comm.rank, 1])).tolist(), world_size=3)
             [[3, 3], [3, 3], [3, 3]]
         """
@@ -220,7 +220,8 @@ class Comm:
             self.collective += 1
             if heard := bool(bus.listeners):
                 bus.emit(CollectiveStarted(*about, _copy(flat)))
-            execute(self.links, call, flat, waves, moved if heard else None)
+            before = self.hops.before if self.hops is not None and operation != "barrier" else None
+            execute(self.links, call, flat, waves, moved if heard else None, before)
             self.links.past.append(call)
         except BaseException as error:
             self._gate.fail(error)
@@ -301,101 +302,3 @@ def _put_back(flat: Array, array: Array) -> None:
     """Write what `_flat` gave into `array`, if it was a copy."""
     if not array.flags.c_contiguous:
         array[...] = flat.reshape(array.shape)
-
-
-def run_ranks(
-    program: Callable[..., R],
-    *args: object,
-    world_size: int,
-    timeout: float = 60.0,
-    mailboxes: Sequence[Mailbox] | None = None,
-) -> list[R]:
-    """Run `program(comm, *args)` on `world_size` ranks that are threads of this process; their results by rank.
-
-    Args:
-        mailboxes: one for each rank, through which other threads talk to it while it runs (`comm.mailbox`).
-
-    Raises:
-        RankError: the program raised on a rank.
-        ArgumentError: mailboxes were given, and not one for each rank.
-
-    Example:
-        >>> run_ranks(lambda comm: float(comm.all_reduce_(np.ones(1) * comm.rank)[0]), world_size=4)
-        [6.0, 6.0, 6.0, 6.0]
-    """
-    if mailboxes is not None and len(mailboxes) != world_size:
-        raise ArgumentError("each rank has one mailbox", given=f"{len(mailboxes)} for {world_size} ranks",
-                            hint="[Mailbox() for _ in range(world_size)]")  # fmt: skip
-    alarm = Alarm()
-    results: list[R | None] = [None] * world_size
-    failures: list[tuple[int, BaseException]] = []
-    meshes = _socketpairs(world_size)
-
-    def run(rank: int) -> None:
-        ORIGIN.set(Origin(rank, ORIGIN.get().run))
-        links, started = Links(rank, meshes[rank], alarm, generation=0, timeout=timeout), time.perf_counter()
-        try:
-            results[rank] = program(Comm(rank, world_size, links, mailboxes[rank] if mailboxes else None), *args)
-            links.leave()
-        except BaseException as error:  # noqa: BLE001 -- it is raised again below, in the caller's thread
-            failures.append((rank, error))
-            state = "stopped" if alarm.kind else "failed"  # what a rank raises after another did is a consequence
-            alarm.ring("raised", f"rank {rank} raised {type(error).__name__}", rank=rank)
-            if bus.listeners:
-                _tell_failure(error, state, time.perf_counter() - started)
-        finally:
-            links.close()
-
-    threads = [
-        threading.Thread(target=contextvars.copy_context().run, args=(run, rank), name=f"lab-rank-{rank}", daemon=True)
-        for rank in range(world_size)
-    ]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    except BaseException:
-        alarm.ring("stopped", "the launch was stopped")
-        for thread in threads:
-            thread.join()
-        raise
-    finally:
-        alarm.close()
-    if failures:
-        rank, error = failures[0]
-        if isinstance(error, LabError):
-            raise error
-        raise RankError(
-            f"rank {rank} raised {type(error).__name__}", given=error, rank=rank, hint="its traceback stands above"
-        ) from error
-    return cast("list[R]", results)
-
-
-def _tell_failure(error: BaseException, state: str, seconds: float) -> None:
-    summary = "".join(traceback.format_exception_only(error)).strip()
-    bus.emit(RankFinished(0, state, seconds * 1e3, summary))
-
-
-def run_local(
-    operation: str, algorithm: str | Plan, arrays: Sequence[Array], *, root: int = 0
-) -> list[npt.NDArray[Any]]:
-    """Run a collective on copies of `arrays`, one per rank, in threads of this process: the oracle for workers.
-
-    Example:
-        >>> [x.tolist() for x in run_local("all_reduce", "naive", [np.array([1, 2]), np.array([10, 20])])]
-        [[11, 22], [11, 22]]
-    """
-    copies = [np.array(array) for array in arrays]
-    run_ranks(lambda comm: comm.run_(copies[comm.rank], operation, algorithm, root=root), world_size=len(copies))
-    return copies
-
-
-def _socketpairs(world_size: int) -> list[dict[int, socket.socket]]:
-    """A full mesh of connected, non-blocking sockets in this process."""
-    meshes: list[dict[int, socket.socket]] = [{} for _ in range(world_size)]
-    for a, b in itertools.combinations(range(world_size), 2):
-        meshes[a][b], meshes[b][a] = socket.socketpair()
-        meshes[a][b].setblocking(False)
-        meshes[b][a].setblocking(False)
-    return meshes

@@ -21,7 +21,10 @@ from lab.events import Event
 from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
+from lab.parallel.ranks.hops import AtHop
+from lab.parallel.training.hopping import Hopping
 from lab.parallel.training.steering import At, Held, Order
+from lab.parallel.transport.sending import dumps
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
@@ -53,10 +56,12 @@ class ClusterJob:
         kinds: of events that the run's recording takes.
         cluster: where; None starts one for this run and closes it at the end.
         timeout: of the launch, and how long a stop waits for the ranks to end their step.
+        units: what can be stepped through within a step: "hop", if what ranks exchange there are collectives.
         options: of the launch.
 
     Attributes:
         payload: the training as it is sent.
+        hopping: holds the ranks within their steps.
 
     Raises:
         ArgumentError: the training cannot be sent to workers.
@@ -70,6 +75,7 @@ class ClusterJob:
         args: tuple[object, ...] = (),
         *,
         kinds: tuple[type[Event], ...] = RECORDED,
+        units: tuple[str, ...] = (),
         cluster: Cluster | Client | str | None = None,
         world_size: int | None = None,
         timeout: float = 60.0,
@@ -83,6 +89,7 @@ class ClusterJob:
         self.kinds, self._program, self._args, self.payload = kinds, program, args, packed(training)
         self._where, self._world_size, self._options = cluster, world_size, {"timeout": timeout, **options}
         self._patience = timeout
+        self.hopping = Hopping(units, self._order, self._say_to_all)
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
         self._over = self._ahead = self._going = self._has_news = False
@@ -119,6 +126,10 @@ class ClusterJob:
     def run_ahead(self) -> None:
         self._ahead = True
 
+    def ready(self) -> bool:
+        self._listen(lambda: self._held >= 0, LISTENS)  # the ranks have not begun, and may have to wait for workers
+        return self._over or self._held >= 0
+
     def hold(self) -> None:
         self._ahead, launch = False, self._launched
         if self._going:
@@ -133,15 +144,11 @@ class ClusterJob:
     def advance(self) -> RunError | None:
         """A step that was granted, or some that ranks ran ahead; none if it takes long: the run may be stopped."""
         before, self._has_news = self.step, True
-        if not self._ahead:
-            self._listen(lambda: self._held >= 0)
         if not self._over and not self._going and self._held >= 0 and (refused := self._send_what_was_edited()):
             return refused
         if not self._ahead:
             self._ask("go", 1)
-        elif self._held < 0:  # the ranks have not begun, and may have to wait for workers
-            self._listen(lambda: self._held >= 0, LISTENS)
-        else:
+        elif self.ready():
             if not self._going:
                 self._order("go", math.inf)
                 self._going = True
@@ -153,6 +160,14 @@ class ClusterJob:
         self.training.optimizer.set(name, value)
         if not self._over:
             self._order("set", value, name)
+
+    def bound(self, name: str, value: float) -> None:
+        if not self._over:
+            self._order("bound", value, name)
+
+    def look_inside(self, run: str, held: Callable[[str], object]) -> Hopping:
+        self.hopping.held = held
+        return self.hopping
 
     def rewind(self) -> None:
         if self._over:
@@ -244,6 +259,15 @@ class ClusterJob:
             if not self._launched.wait(0):  # that it has ended is met where one listens
                 raise
 
+    def _say_to_all(self, word: object) -> None:
+        """To every rank, from any thread; who has ended need not hear it."""
+        launch = self._launch
+        for rank in range(len(launch.workers) if launch is not None else 0):
+            try:
+                self._launched.say(word, rank)
+            except RunError:
+                return
+
     def _ask(self, kind: str, value: float = 0.0) -> None:
         """Order, and wait until the ranks are held after it."""
         self._order(kind, value)
@@ -260,7 +284,11 @@ class ClusterJob:
             if not words and launch.wait(0):
                 self._end()
 
-    def _take(self, word: At | Held) -> None:
+    def _take(self, word: At | Held | AtHop) -> None:
+        if isinstance(word, AtHop):
+            self._launched.catch_up()  # who sees that ranks are held finds what they have sent in the recording
+            self.hopping.heard(word)
+            return
         self.step = max(self.step, word.step) if isinstance(word, At) else word.step
         if isinstance(word, Held):
             is_first = self._held < 0
@@ -299,16 +327,18 @@ def packed(training: Training) -> bytes:
     Raises:
         ArgumentError: a part of it cannot be sent; names the part.
     """
-    import cloudpickle
-
     try:
-        return bytes(cloudpickle.dumps(_parts(training)))
+        return dumps(_parts(training))
     except Exception as error:
         for name, part in _parts(training).items():
             if (why := _unsendable(part)) is not None:
-                raise ArgumentError(f"the {name} cannot be sent to workers", given=why,
-                                    hint="open files, locks and connections stay at home: make them in forward"
-                                    if name == "model" else "make what it holds on the workers") from error
+                raise ArgumentError(
+                    f"the {name} cannot be sent to workers",
+                    given=why,
+                    hint="open files, locks and connections stay at home: make them in forward"
+                    if name == "model"
+                    else "make what it holds on the workers",
+                ) from error
         raise
 
 
@@ -323,10 +353,8 @@ def _parts(training: Training) -> dict[str, Any]:
 
 
 def _unsendable(part: object) -> str | None:
-    import cloudpickle
-
     try:
-        cloudpickle.dumps(part)
+        dumps(part)
     except Exception as error:  # noqa: BLE001 -- it is told
         return f"{type(error).__name__}: {error}"
     return None

@@ -108,8 +108,8 @@ class DataParallel:
             hint = f"one of {', '.join(map(repr, TOLD))}"
             raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}", hint=hint)
         job = ClusterJob(
-            training, train, (self.algorithm,), kinds=TOLD[self.told], cluster=self.cluster, world_size=self.world_size,
-            timeout=self.timeout, wait=self.wait, transport=self.transport,
+            training, train, (self.algorithm,), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
+            world_size=self.world_size, timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
         refuse_what_cannot_be_split(unpacked(job.payload), self.world_size)
         return job
@@ -201,9 +201,7 @@ class Rank:
             checksum = zlib.crc32(vector.view(np.uint8), checksum)  # type: ignore[arg-type]  # an array is a buffer
         at = self._shard
         loss = math.nan if phase == "shard" else self._loss
-        bus.emit(
-            ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms)
-        )
+        bus.emit(ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms))
         self._since = perf_counter()
 
 

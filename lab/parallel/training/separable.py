@@ -46,7 +46,8 @@ def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: 
 def _try(training: Training, number: int, n_parts: int | None, parts: str) -> None:
     """Try it out with that batch of the first epoch."""
     batch = next(training.loader.epoch(0, number))
-    with no_grad():
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the training will find and tell them
+    with no_grad(), quiet:
         whole, loss = _answer(training, batch)
         before = dict(_memory(training.model))
         again, _ = _answer(training, batch)

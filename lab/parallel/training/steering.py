@@ -18,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import RunError
+from lab.parallel.ranks.hops import Hops
 from lab.parallel.ranks.runtime import Comm
+from lab.training.job import BOUNDS
 
 Numbers = npt.NDArray[np.float64]
 
-KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load")
+KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load", "bound", "hops")
 N_WORDS = 4
 BEAT = 0.5
 """Seconds between two words of ranks that are held."""
@@ -36,7 +38,9 @@ class Order(NamedTuple):
     Attributes:
         serial: grows from order to order; words home name the last that was carried out.
         kind: "go" for `value` steps (inf: until told otherwise), "hold", "set" hyperparameter `name` to `value`,
-            "rewind", "stop", "part" of `value` bytes of a pickled state, "load" what the parts make together.
+            "bound" loss or gradient (`name`) by `value`, "rewind", "stop", "part" of `value` bytes of a pickled state,
+            "load" what the parts make together, "hops" hold each rank before each step of its collectives, `value` is
+            the number of the hold, 0 for none.
         part: the bytes of a "part"; rank 0 hands them on.
     """
 
@@ -81,6 +85,9 @@ class Steered(Protocol):
 
     def set(self, name: str, value: float) -> None:
         """Set a hyperparameter."""
+
+    def bound(self, name: str, value: float) -> None:
+        """Have `advance` return a BreakpointError, on all ranks, where the loss or the gradient is above."""
 
     def rewind(self) -> None:
         """Go back to the last state known to be sound."""
@@ -128,16 +135,19 @@ class Steering:
             numbers: (n,), the same n on all ranks; result: the same.
         """
         if self.comm.rank == 0:
-            self._orders.extend(self.comm.mailbox.take())  # type: ignore[arg-type]
+            self._orders.extend(self.comm.mailbox.take(Order))
         words = np.zeros(N_WORDS + len(numbers))
         words[N_WORDS:] = numbers
         if self._orders:
             order = self._orders.popleft()
             self._part = order.part
-            words[:N_WORDS] = (order.serial, KINDS.index(order.kind), order.value, self._number(order.name))
+            number = self._names(order.kind).index(order.name) if order.name else 0
+            words[:N_WORDS] = (order.serial, KINDS.index(order.kind), order.value, number)
         self.comm.agree(words)
-        serial, kind, value, name = words[:N_WORDS].tolist()
-        self._order = Order(int(serial), KINDS[int(kind)], value, self.names[int(name)] if self.names else "")
+        serial, number, value, name = words[:N_WORDS].tolist()
+        kind = KINDS[int(number)]
+        names = self._names(kind)
+        self._order = Order(int(serial), kind, value, names[int(name)] if names else "")
         self._has_agreed = True
         return words[N_WORDS:]
 
@@ -161,7 +171,7 @@ class Steering:
         self._tell(Held(self._serial, job.step, job.standing(), trouble))
         while self._n_granted <= 0 and not self._stopping:
             if self.comm.rank == 0 and not self._orders:
-                self.comm.mailbox.wait(self._beat)
+                self.comm.mailbox.wait(self._beat, Order)
             self.agree(np.zeros(0))
             if kind := self._carry_out(job):
                 moved = kind == "rewind"
@@ -173,6 +183,10 @@ class Steering:
             self._n_granted = order.value
         elif order.kind == "set":
             job.set(order.name, order.value)
+        elif order.kind == "bound":
+            job.bound(order.name, order.value)
+        elif order.kind == "hops":
+            self.comm.hops = self._hops(int(order.value)) if order.value else None
         elif order.kind == "rewind":
             job.rewind()
             self._n_granted = 0.0
@@ -184,7 +198,7 @@ class Steering:
         elif order.kind == "stop":
             self._stopping = True
         self._serial = order.serial or self._serial
-        return order.kind if order.kind in {"hold", "set", "rewind"} else ""
+        return order.kind if order.kind in {"hold", "set", "rewind", "bound", "hops"} else ""
 
     def _handed_on(self, n_bytes: int) -> bytes:
         """What rank 0 got, on all ranks."""
@@ -204,5 +218,9 @@ class Steering:
             self._told = monotonic()
             self.comm.home.put(word)
 
-    def _number(self, name: str) -> int:
-        return self.names.index(name) if name else 0
+    def _hops(self, hold: int) -> Hops:
+        comm = self.comm
+        return Hops(hold, comm.mailbox, comm.links.alarm, comm.home if comm.rank == 0 else None)
+
+    def _names(self, kind: str) -> Sequence[str]:
+        return BOUNDS if kind == "bound" else self.names

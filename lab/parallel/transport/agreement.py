@@ -5,7 +5,7 @@ The same program has the same calls on all ranks; what differs is a mistake, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lab.errors import MeshError
 from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, Call, Header, mark_of
@@ -29,11 +29,10 @@ def require_agreement(rank: int, kind: int, call: Call, peer: int, header: Heade
     agree = header.kind == kind and header.n_bytes == n_bytes and header.mark == mark_of(call)
     if agree and (kind != COLLECTIVE or header.number == call.number):
         return
-    if GOODBYE in {header.kind, kind}:
-        gone = header.kind == GOODBYE
-        ended, still, words = (peer, rank, str(call)) if gone else (rank, peer, header.words)
-        raise MeshError(f"rank {ended} has ended its program, and rank {still} waits for it",
-                        given=f"rank {still}: {words}", hint="every rank must make the same calls")  # fmt: skip
+    if header.kind == GOODBYE:
+        raise _ended(peer, rank, str(call))
+    if kind == GOODBYE:
+        raise _ended(rank, peer, header.words)
     raise _different(rank, call, peer, header)
 
 
@@ -57,6 +56,35 @@ def require_same_past(rank: int, past: Iterable[Call], peer: int, header: Header
     for call in past:
         if call.number == header.number and mark_of(call) != header.mark:
             raise _different(rank, call, peer, header)
+
+
+def require_same_wait(rank: int, kind: int, call: Call, past: Sequence[Call], peer: int, header: Header) -> None:
+    """Compare with the collective in which `peer` says that it waits, if `rank` is in that of the same number.
+
+    So do ranks differ that all wait and do not send: broadcasts, each from the other's root.
+
+    Raises:
+        MeshError: they are different calls, or `rank` has ended its program without it.
+
+    Example:
+        >>> mine, theirs = Call(0, "broadcast flat root 1", "a.py:1"), Call(0, "broadcast flat root 0", "a.py:1")
+        >>> header = Header(4, 1, 0, 0, 0, mark_of(theirs), str(theirs))
+        >>> require_same_wait(0, COLLECTIVE, mine, [], 1, header)
+        Traceback (most recent call last):
+        lab.errors.MeshError: ranks 0 and 1 make different calls
+        given: rank 0: broadcast flat root 1 at a.py:1; rank 1: broadcast flat root 0 at a.py:1
+        hint:  every rank must make the same calls in the same order, with equal shapes and dtypes
+    """
+    require_same_past(rank, past, peer, header)
+    if kind == COLLECTIVE and header.number == call.number and header.mark != mark_of(call):
+        raise _different(rank, call, peer, header)
+    if kind == GOODBYE and header.number > (past[-1].number if past else -1):
+        raise _ended(rank, peer, header.words)
+
+
+def _ended(rank: int, peer: int, words: str) -> MeshError:
+    return MeshError(f"rank {rank} has ended its program, and rank {peer} waits for it",
+                     given=f"rank {peer}: {words}", hint="every rank must make the same calls")  # fmt: skip
 
 
 def _different(rank: int, call: Call, peer: int, header: Header) -> MeshError:

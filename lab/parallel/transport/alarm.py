@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from lab.errors import LabError, LostRankError, MeshError
 
-KINDS = ("lost", "late", "raised", "stopped", "gone")
-"""Why a group ends: a rank died; ranks did not answer in time; a rank raised; Stop; the notebook or scheduler left."""
+KINDS = ("lost", "late", "stuck", "raised", "stopped", "gone")
+"""Why a group ends: a rank died; ranks did not answer in time; ranks wait for each other; a rank raised; Stop; the
+notebook or scheduler left."""
 
 
 class Alarm:

@@ -114,8 +114,12 @@ class Doorkeeper:
     def _require_time(self, until: float) -> None:
         if monotonic() > until:
             missing = sorted(set(range(self.world_size)) - {self.rank} - set(self._inside))
-            raise LostRankError(f"rank {self.rank} could not connect to its peers in time", rank=missing[0],
-                                given=f"missing: ranks {missing}", hint="a worker may be stopped or very busy")
+            raise LostRankError(
+                f"rank {self.rank} could not connect to its peers in time",
+                rank=missing[0],
+                given=f"missing: ranks {missing}",
+                hint="a worker may be stopped or very busy",
+            )
 
     def _call(self, peer: int, address: str) -> bool:
         try:
@@ -123,8 +127,12 @@ class Doorkeeper:
         except BlockingIOError:
             return False
         except OSError as error:
-            raise LostRankError(f"rank {peer} does not listen", rank=peer, given=f"{address}: {error}",
-                                hint="its worker may have died; launch again") from error
+            raise LostRankError(
+                f"rank {peer} does not listen",
+                rank=peer,
+                given=f"{address}: {error}",
+                hint="its worker may have died; launch again",
+            ) from error
         self._stand(_Visitor(sock, float("inf"), secrets.token_bytes(NONCE), NONCE, peer))
         return True
 
@@ -208,9 +216,11 @@ class Doorkeeper:
         self._forget(visitor)
         visitor.sock.close()
         if visitor.peer >= 0:  # whom we called ourselves must be a member
-            raise MeshError(f"rank {visitor.peer} did not prove that it belongs to this run",
-                            given=f"rank {self.rank} called it",
-                            hint="an older run may still hold its address; launch again")
+            raise MeshError(
+                f"rank {visitor.peer} did not prove that it belongs to this run",
+                given=f"rank {self.rank} called it",
+                hint="an older run may still hold its address; launch again",
+            )
         self.strangers += 1
         self.on_stranger(reason)
 

@@ -114,6 +114,12 @@ class Inbox:
         self._keeping, self._target = bytearray(self.header.n_bytes), None
         self._hole = memoryview(self._keeping)
 
+    def drop(self) -> None:
+        """The header was all there is of this message, and has been read."""
+        self.header, self.inside = None, False
+        if self._start == self._end:
+            self._start = self._end = 0
+
     def read_body(self, sock: socket.socket) -> bool:
         """Take what the buffer has, or read once; whether the body is complete."""
         if self._left:

@@ -20,11 +20,11 @@ import numpy as np
 
 from lab.errors import LabError, LostRankError
 from lab.events.event import Array
-from lab.parallel.transport.agreement import require_agreement, require_same_past
+from lab.parallel.transport.agreement import require_agreement, require_same_past, require_same_wait
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
 from lab.parallel.transport.turnstile import Turnstile
-from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, Call, pack
+from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, WAITING, Call, pack
 
 KEPT = 1 << 28
 """Bytes of `send`s that may wait in the queue to a peer; then `send` waits."""
@@ -33,6 +33,10 @@ PATIENCE = 0.5
 GAP = 2.0
 """A pause between two looks that is longer was ours, not the peer's: a suspended machine is no time-out."""
 
+NOTE = 0.25
+"""Seconds after which a rank that waits in a collective tells all others in which one."""
+WORD = 5.0
+"""Seconds in which the scheduler finds out who is to blame for a wait that was too long."""
 PAST = 256
 """Collectives that a rank remembers: who only sends may be ahead of its peers by many."""
 ENDING = "the end of the program"
@@ -42,9 +46,8 @@ SPINS = 40
 """Looks at a socket before a rank goes to sleep, about 60 us: to be woken takes longer, and costs the sender too. Only
 where every rank can have a core."""
 
-Late = Callable[[Call, list[int], bool], object]
-"""Told when a wait is over its time: the call, the peers waited for, and whether they may take longer as long as they
-live. It rings the alarm if it knows who is to blame."""
+Late = Callable[[Call, list[int]], object]
+"""Told when a wait is over its time: the call, and the peers waited for. It has the alarm rung, soon."""
 
 
 def n_cores() -> int:
@@ -86,6 +89,8 @@ class Links:
         n_sent: bytes of arrays given to be sent, to compare with a formula.
         gate: who calls goes through it; only `leave` does so itself.
         past: the last collectives, to compare with a piece of them that comes when this rank has no more use for it.
+        leaves: whether the program has ended.
+        alarm: rings when the group has ended.
     """
 
     def __init__(
@@ -96,12 +101,14 @@ class Links:
         *,
         generation: int,
         timeout: float,
-        on_late: Late = lambda call, peers, may_wait: None,
+        on_late: Late | None = None,
     ) -> None:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
-        self._sockets, self._alarm, self._on_late = sockets, alarm, on_late
+        self._sockets, self.alarm, self._on_late = sockets, alarm, on_late
         self.gate = Turnstile(rank)
         self.past: deque[Call] = deque(maxlen=PAST)
+        self.leaves = False
+        self._awaited: tuple[Iterable[int], Iterable[int]] = (), ()
         self._peer_of = {sock.fileno(): peer for peer, sock in sockets.items()}
         self._inbox = {peer: Inbox(peer, generation) for peer in sockets}
         self._outbox: dict[int, deque[memoryview]] = {peer: deque() for peer in sockets}
@@ -125,7 +132,7 @@ class Links:
             MeshError: a peer is in another call, has ended, or the group has.
             LostRankError: a peer died, or nothing moved for `timeout` seconds.
         """
-        self._alarm.check()
+        self.alarm.check()
         flush = set()
         for peer, octets in sends:
             if not self._post(peer, COLLECTIVE, call, octets):
@@ -144,7 +151,7 @@ class Links:
 
     def send(self, call: Call, peer: int, data: Array) -> None:
         """Send `data` (1-D); it may be changed as soon as this returns."""
-        self._alarm.check()
+        self.alarm.check()
         if self._post(peer, POINT, call, octets_of(data)):
             return
         box = self._outbox[peer]
@@ -155,7 +162,7 @@ class Links:
 
     def receive(self, call: Call, peer: int, target: Array) -> None:
         """Take the message of `peer` with the tag `call.number` into `target`, whatever came before it."""
-        self._alarm.check()
+        self.alarm.check()
         if (kept := self._inbox[peer].unstash(call.number)) is not None:
             header, body = kept
             require_agreement(self.rank, POINT, call, peer, header, target.nbytes)
@@ -172,13 +179,19 @@ class Links:
         call, nothing = Call(0, ENDING, ""), memoryview(b"")
         if not self.gate.enter(False):
             raise self.refusal(call, "a call of another thread")
-        self._alarm.check()
+        self.leaves = True
+        self.alarm.check()
         flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
         self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
 
     def refusal(self, call: Call, inside: str) -> LabError:
         """Why `gate` does not let `call` in: the group has ended, a call failed, or this rank is still in one."""
-        return self._alarm.error() if self._alarm.kind else self.gate.refusal(inside or ENDING, str(call))
+        return self.alarm.error() if self.alarm.kind else self.gate.refusal(inside or ENDING, str(call))
+
+    def waits_for(self) -> list[int]:
+        """The peers without which the call that is inside does not go on; asked from any thread."""
+        receives, flush = self._awaited
+        return sorted({*receives, *flush})
 
     def close(self) -> None:
         """Hang up."""
@@ -226,7 +239,7 @@ class Links:
                 try:
                     return take(sock, header, octets, target)
                 except (BlockingIOError, InterruptedError):
-                    self._alarm.check()
+                    self.alarm.check()
         except (OSError, EOFError):
             self._hung_up(peer, call)
         return False
@@ -242,6 +255,7 @@ class Links:
         """Move what can move until `receives` have come and what goes to the peers in `flush` is gone."""
         ready: Iterable[int] = self._sockets
         idle, last, spins = 0.0, -1.0, self._spins
+        untold = kind == COLLECTIVE
         while True:
             moved = False
             for peer in ready:
@@ -255,7 +269,7 @@ class Links:
                         del receives[peer]
             if not receives and not flush:
                 return
-            self._alarm.check()
+            self.alarm.check()
             if moved:  # what moved may move again, and asking costs less than a poll
                 idle, last, spins = 0.0, -1.0, self._spins
                 continue
@@ -264,10 +278,20 @@ class Links:
                 continue
             now = monotonic()
             idle, last = idle + (min(now - last, GAP) if last >= 0 else 0.0), now
-            if idle > self.timeout:
-                self._late(kind, call, sorted({*receives, *flush}))
-                idle = 0.0
-            ready = self._wait(receives, min(1.0, max(self.timeout - idle, 0.0) + 0.001))
+            if untold and idle >= NOTE:
+                untold = False
+                self._note(call)
+            self._awaited = receives, flush
+            if idle > self.timeout and kind != GOODBYE:  # a peer may compute for long before its program ends
+                self._late(call, self.waits_for())
+            ready = self._wait(receives, min(NOTE if untold else 1.0, max(self.timeout - idle, 0.0) + 0.001))
+            self._awaited = (), ()
+
+    def _note(self, call: Call) -> None:
+        """Tell in which collective this rank waits: where all wait and nobody sends, no header would tell."""
+        for peer, box in self._outbox.items():
+            if not box:  # a peer that reads nothing need not be told again and again
+                self._post(peer, WAITING, call, memoryview(b""))
 
     def _wait(self, receives: dict[int, deque[Expected]], seconds: float) -> list[int]:
         """The peers whose sockets can move now."""
@@ -280,8 +304,8 @@ class Links:
                     self._poll.unregister(fd)
                 self._watched[fd] = events
         found = [fd for fd, _ in self._poll.poll(seconds * 1000)]
-        if self._alarm.fd in found:
-            self._alarm.check()
+        if self.alarm.fd in found:
+            self.alarm.check()
         return [self._peer_of[fd] for fd in found if fd in self._peer_of]
 
     def _push(self, peer: int, call: Call) -> bool:
@@ -315,6 +339,8 @@ class Links:
                     if not inbox.read_header(sock, self._header(kind, call, n_bytes), n_bytes):
                         return moved
                     self._place(inbox, kind, call, item)
+                    if not inbox.inside:
+                        continue
                 moved = True
                 if not inbox.read_body(sock):
                     return True  # one read, then a look at what wants to go out
@@ -333,6 +359,9 @@ class Links:
         header = inbox.header
         if header is None:  # what was foreseen, to the last byte
             inbox.into(item.octets, item.target)
+        elif header.kind == WAITING:
+            require_same_wait(self.rank, kind, call, self.past, inbox.peer, header)
+            inbox.drop()
         elif header.kind == POINT and not (kind == POINT and header.tag == call.number):
             inbox.stash()  # its recv comes later, or never when the program ends
         else:
@@ -343,13 +372,11 @@ class Links:
 
     # --- when it does not go on -------------------------------------------------------------------------------------
 
-    def _late(self, kind: int, call: Call, peers: list[int]) -> None:
-        ends = kind == GOODBYE  # a peer may compute for long before its program ends, if only it lives
-        self._on_late(call, peers, ends)
-        if ends:
-            return
-        if self._alarm.wait(1.0):
-            self._alarm.check()
+    def _late(self, call: Call, peers: list[int]) -> NoReturn:
+        if self._on_late is not None:
+            self._on_late(call, peers)
+            if self.alarm.wait(WORD):
+                self.alarm.check()
         raise LostRankError(
             f"rank {self.rank} waited more than {self.timeout:g} s for ranks {peers}",
             rank=min(peers, default=-1),
@@ -359,8 +386,8 @@ class Links:
 
     def _hung_up(self, peer: int, call: Call) -> NoReturn:
         """A connection broke. The scheduler knows who was first; only without its word we name the one we see."""
-        if self._alarm.wait(PATIENCE):
-            self._alarm.check()
+        if self.alarm.wait(PATIENCE):
+            self.alarm.check()
         raise LostRankError(
             f"rank {peer} hung up", rank=peer, given=f"rank {self.rank} was in {call}", hint="its worker may have died"
         )

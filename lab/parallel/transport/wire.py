@@ -16,8 +16,9 @@ from lab.errors import MeshError
 from lab.parallel.transport.sending import place_of
 
 MAGIC = b"lab1"
-COLLECTIVE, POINT, GOODBYE = 1, 2, 3
-"""Kinds of message: a hop of a collective; a `send`; the program of the sender has ended."""
+COLLECTIVE, POINT, GOODBYE, WAITING = 1, 2, 3, 4
+"""Kinds of message: a hop of a collective; a `send`; the program of the sender has ended; it has waited for a while in
+a collective, which carries nothing and tells which."""
 
 _LAYOUT = struct.Struct("<4sBxxxIQqQ8s128s20x")
 HEADER = _LAYOUT.size  # 192: what follows a header in a buffer is aligned for any dtype
@@ -85,7 +86,7 @@ def unpack(data: bytes | bytearray | memoryview, generation: int, *, peer: int) 
         MeshError: it is none of ours, or of another generation.
     """
     magic, kind, theirs, number, tag, n_bytes, mark, words = _LAYOUT.unpack(data)
-    if magic != MAGIC or kind not in {COLLECTIVE, POINT, GOODBYE} or n_bytes > MAX_BYTES:
+    if magic != MAGIC or kind not in {COLLECTIVE, POINT, GOODBYE, WAITING} or n_bytes > MAX_BYTES:
         raise MeshError(f"what rank {peer} sent is no message of the lab", given="a damaged header",
                         hint="something else writes to this connection; launch again")  # fmt: skip
     if theirs != generation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -62,7 +63,6 @@ class Gang:
     ranks: Mapping[int, Rank] = field(default_factory=lambda: MappingProxyType({}))
     generation: int = -1
     world_size: int = 0
-    run: str = ""
     last: str = ""
 
     def folded(self, events: Iterable[Event]) -> Gang:
@@ -89,8 +89,7 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             workers[event.worker] = Worker(event.worker, event.state, event.holds, event.pid, event.memory_bytes,
                                            event.memory_limit_bytes, event.cpu_percent)  # fmt: skip
             if before is None or before.state != event.state:
-                number = list(workers).index(event.worker)
-                changes["last"] = f"Worker {number} is {event.state}."
+                changes["last"] = _seen(list(workers).index(event.worker), before, event.state, ranks)
         case RankStarted():
             _started(event, workers, ranks, changes)
         case RankFinished() if event.rank in ranks:
@@ -117,6 +116,19 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             changes["last"] = f"Rank {event.rank} showed a stranger out{because(_line(event.reason))}."
 
 
+def _seen(number: int, before: Worker | None, state: str, ranks: Mapping[int, Rank]) -> str:
+    """What a look at a worker found new: of one that is free, whether it was given back, and what its ranks came to."""
+    if state != "idle":
+        return f"Worker {number} is {state}."
+    if before is None:
+        return f"Worker {number} was seen: it is free."
+    ends = Counter(r.state for r in ranks.values() if r.worker)
+    if not ends or "running" in ends:
+        return f"Worker {number} was given back."
+    ended = ", ".join(f"{n} rank{'s' * (n > 1)} {end}" for end, n in ends.items())
+    return f"{ended}; worker {number} was given back."
+
+
 def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Rank], changes: dict[str, Any]) -> None:
     if event.generation != changes["generation"]:  # another launch: who went in an earlier one is history
         early = {rank: r for rank, r in ranks.items() if not r.worker}  # its clock was compared before it started
@@ -124,7 +136,7 @@ def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Ra
         ranks.update(early)
         for address in [a for a, worker in workers.items() if worker.state == "gone"]:
             del workers[address]
-        changes.update(generation=event.generation, world_size=event.world_size, run=event.run)
+        changes.update(generation=event.generation, world_size=event.world_size)
     address = event.worker or f"a thread of process {event.pid}, rank {event.rank}"
     workers.setdefault(address, Worker(address, pid=event.pid))
     ranks[event.rank] = ranks.get(event.rank, Rank("", 0))._replace(

@@ -112,8 +112,7 @@ def _caption(state: Gang) -> str:
     """The point, what went wrong, and how well the clocks agree."""
     states = Counter(r.state for r in state.ranks.values() if r.worker)
     told = ", ".join(f"{n} {'running' if s == 'running' else s}" for s, n in states.items())
-    source = f"From the run {state.run!r}" if state.run else "From a run"
-    parts = [f"{source}: each card is a worker, its bar the memory that it uses of its limit."]
+    parts = ["Each card is a worker, its bar the memory that it uses of its limit."]
     parts += [f"Ranks: {told}."] if told else []
     parts += [
         f"Rank {rank} was lost{because(r.reason)}." for rank, r in sorted(state.ranks.items()) if r.state == "lost"

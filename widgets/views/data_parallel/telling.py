@@ -118,7 +118,7 @@ def account(moment: Moment) -> list[str]:
 
 
 def caption(moment: Moment, *, n_dropped: int) -> str:
-    """The point of the picture, and that it shows a run."""
+    """The point of the picture."""
     if len(moment.crew) == 1:
         point = "one replica takes the whole batch; with more ranks each would take a shard of it"
     else:
@@ -131,4 +131,4 @@ def caption(moment: Moment, *, n_dropped: int) -> str:
     chunks = "" if moment.links or len(moment.crew) == 1 else " The chunks of the all-reduce were not recorded."
     more = f" {len(moment.crew) - MOST_RANKS} more replicas are not drawn." * (len(moment.crew) > MOST_RANKS)
     lost = f" {n_dropped:,} events were lost on the way." * (n_dropped > 0)
-    return f"From the run: {point}.{chunks}{more}{lost}"
+    return f"{point[0].upper()}{point[1:]}.{chunks}{more}{lost}"

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.events import ChunkMoved, Event, RankFinished, RankLost, RankStarted, ReplicaAdvanced, StepFinished
+from lab.events import (
+    ActionFinished,
+    ChunkMoved,
+    Event,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    ReplicaAdvanced,
+    StepFinished,
+)
 from widgets.fold import Events, Positions, Stretch
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -16,6 +25,9 @@ from widgets.views.data_parallel.moment import Moment, moment_of, stops_of
 from widgets.views.data_parallel.parts import edges_of, extent, legend_of, marks_of, nodes_of, tokens_of
 from widgets.views.data_parallel.replicas import Replicas
 from widgets.views.data_parallel.telling import account, caption, heading, sentence
+from widgets.views.nothing import nothing_for
+
+WRITE = "run = lab.fit(model, train, on=DataParallel(cluster)), then DataParallelView(run)"
 
 
 class DataParallelView(View[Replicas]):
@@ -27,7 +39,7 @@ class DataParallelView(View[Replicas]):
     Example:
         >>> from lab.events import Recording
         >>> DataParallelView(Recording()).text_at(0).partition(":")[0]
-        'No replica was recorded'
+        'DataParallelView shows a training on replicas, phase by phase, and none was recorded. To get one'
     """
 
     listens = (RankStarted, ReplicaAdvanced, ChunkMoved, RankLost, RankFinished)
@@ -79,6 +91,6 @@ class DataParallelView(View[Replicas]):
             return "At this moment no replica had taken its examples yet."
         if self.recording.live:
             return "No replica yet: each will show the examples that it takes."
-        if len(self.recording.positions(StepFinished)):
-            return "This training ran in one process: lab.fit(..., on=DataParallel(cluster)) has replicas."
-        return "No replica was recorded: record a training on ranks, run = lab.fit(..., on=DataParallel(cluster))."
+        words = nothing_for("DataParallelView", "a training on replicas, phase by phase", WRITE, self.recording)
+        ranks, steps, actions = (len(self.recording.positions(k)) for k in (RankStarted, StepFinished, ActionFinished))
+        return words + (' DataParallel(..., told="steps") keeps none.' if ranks and steps and not actions else "")

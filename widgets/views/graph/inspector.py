@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 from pathlib import PurePath
 
@@ -11,16 +12,25 @@ from lab.events.cells import cell_of
 from widgets.fold import Events
 from widgets.pictures import theme
 from widgets.views.graph import wording
+from widgets.views.graph.groups import Group
 from widgets.views.graph.tape import FORGOTTEN, Entry, Seen, Tape
 
+ARRIVALS = 12
+"""Contributions to a gradient that are listed."""
 GRID = 8
 """Matrices up to GRID x GRID are shown entry by entry."""
 HOW = "Click a box, or move to it with the arrow keys and press Enter, to see its value, its rule and its line of code."
 CONSTANT = "A constant: it is not tracked, so no gradient is computed for it."
 
 
-def inspected(tape: Tape, selected: str, recording: Events) -> str:
+def inspected(
+    tape: Tape, selected: str, recording: Events, called: dict[int, str] | None = None, group: Group | None = None
+) -> str:
     """HTML for the node of the scene called `selected`; "" tells how to choose one.
+
+    Args:
+        called: the names of the nodes, if they are known already.
+        group: what is selected, if it is a group.
 
     Example:
         >>> inspected(Tape(), "c2.0", range(0))
@@ -28,9 +38,11 @@ def inspected(tape: Tape, selected: str, recording: Events) -> str:
     """
     page = "<div style='line-height:1.5'>{}</div>".format
     entry = tape.entries.get(int(selected)) if selected.isdigit() else None
+    if group is not None:
+        return page(_group(tape, group))
     if entry is None:
         return page(CONSTANT if selected.startswith("c") else HOW)
-    called = wording.names(tape.entries)
+    called = called or wording.names(tape.entries)
     head = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
     parts = [f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(head, 60))}</h4>", *_operation(entry)]
     parts.append(_row("value", _array(entry.value) or escape(f"{wording.shape(entry.shape)} {entry.dtype}")))
@@ -76,13 +88,31 @@ def _gradient(entry: Entry) -> str:
 def _arrivals(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:
     """The contributions that came back to this node, whose sum is its gradient."""
     came = [
-        f"{escape(wording.short(seen))} from {escape(called[source])}"
-        for (source, i), seen in tape.contributions.items()
-        if source in tape.entries
-        and tape.entries[source].parents[i] == entry.node
+        f"{escape(wording.short(tape.contributions[source, i]))} from {escape(called[source])}"
+        for source in reversed(tape.users.get(entry.node, ()))  # as a walk comes by
+        for i, parent in enumerate(tape.entries[source].parents)
+        if parent == entry.node
+        and (source, i) in tape.contributions
         and tape.entries[source].walk == entry.walk  # of an earlier walk: not part of this sum
     ]
-    return [_row("came back", " + ".join(came))] if came else []
+    more = f" and {len(came) - ARRIVALS:,} more" if len(came) > ARRIVALS else ""
+    return [_row("came back", " + ".join(came[:ARRIVALS]) + more)] if came else []
+
+
+def _group(tape: Tape, group: Group) -> str:
+    """What a group holds, and what comes out of it."""
+    ops = [tape.entries[n] for n in group.nodes if n in tape.entries]
+    head = f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(group.name, 60))}</h4>"
+    if not ops:
+        return head
+    counts = Counter(e.op for e in ops).most_common()
+    kinds = ", ".join(f"{op} × {n}" if n > 1 else op for op, n in counts[:8]) + "…" * (len(counts) > 8)
+    last = ops[-1]
+    parts = [head, f"<div>{len(ops):,} operations: {escape(kinds)}</div>"]
+    parts.append(_row("gives", _array(last.value) or escape(f"{wording.shape(last.shape)} {last.dtype}")))
+    parts.append(_row("gradient", _gradient(last)))
+    parts.append(_row("module", escape(group.path.replace("/", "."))) if group.path else "")
+    return "".join(parts)
 
 
 def _rules(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:

@@ -71,16 +71,16 @@ def edges_of(entry: Entry, state: Tape, plan: Plan) -> list[Edge]:
         elif targets is not None and i < len(targets) and targets[i] != FORGOTTEN:
             went = targets[i] >= 0
             status = "none" if not went else "backward" if here and state.now.kind == "rule" else "done"
-            label = _on_edge(state.contributions.get((entry.node, i))) if went else ""
+            label = on_edge(state.contributions.get((entry.node, i))) if went else ""
         made.append(Edge(name, source, str(entry.node), plan.bends[name], label, status))
     return made
 
 
 def _carried(source: Entry | None) -> str:
-    return _on_edge(source.value) if source is not None else ""
+    return on_edge(source.value) if source is not None else ""
 
 
-def _on_edge(seen: Seen | None) -> str:
+def on_edge(seen: Seen | None) -> str:
     """Short enough for an arrow: a number, or the shape that went along."""
     return "" if seen is None else wording.scalar(seen) or wording.shape(seen.shape)
 
@@ -93,11 +93,15 @@ def tokens_of(edges: list[Edge]) -> tuple[Token, ...]:
 
 def legend_of(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]:
     """Words for the marks that are on the picture, and for no others."""
+    return legend_words({n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"})
+
+
+def legend_words(there: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """Words for kinds and states, of those that there are."""
     words = {
-        "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked",
+        "group": "group", "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked",
         "new": "just computed", "active": "here now", "done": "gradient complete",
         "waiting": "gradient arriving", "trouble": "nan or infinity",
         "forward": "value", "backward": "gradient", "none": "no gradient wanted",
     }  # fmt: skip
-    there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"}
     return tuple((mark, text) for mark, text in words.items() if mark in there)

@@ -33,6 +33,8 @@ LISTENS: tuple[type[Event], ...] = (
     ValueWritten, GradientCleared,
 )  # fmt: skip
 
+FEW = 48
+"""A stretch of so many events is folded one by one: to ask nine kinds for their columns costs more."""
 FORGOTTEN = -2
 """In `Tape.targets`: the edge got something, but the gradient that it became part of was cleared since."""
 
@@ -88,6 +90,8 @@ class Entry(NamedTuple):
     """Parameters of the operation as one writes them: "axis=0", "[1:]"."""
     came: Seen | None = None
     """The sum of what came back, where a hook made another gradient of it."""
+    walks: int = 0
+    """Backward walks that had begun when it was recorded."""
 
     @property
     def stored(self) -> Array | None:
@@ -124,6 +128,10 @@ class Tape:
         root: node at which the latest walk began, -1 before.
         n_left_out: operations beyond the limit, counted and not kept.
         largest: of all gradients with a sign that were ever seen, so that a colour means the same at every stop.
+        users: the operations that have a node as an operand, each once, in order.
+        foreign: something came back from a node that is not known.
+        touched: the nodes that differ from the Tape whose `mark` is `since`, so that a picture of that one is brought up
+            to date at the price of what changed.
     """
 
     entries: Mapping[int, Entry] = field(default_factory=dict)
@@ -134,6 +142,11 @@ class Tape:
     root: int = -1
     n_left_out: int = 0
     largest: float = 0.0
+    users: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    foreign: bool = False
+    touched: frozenset[int] = field(default=frozenset(), compare=False)
+    since: object = field(default=None, compare=False)
+    mark: object = field(default_factory=object, compare=False)
 
     def folded(self, event: Event, limit: int) -> Tape:
         """This tape after one more event."""
@@ -144,6 +157,10 @@ class Tape:
     def folded_many(self, stretch: Stretch, limit: int) -> Tape:
         """This tape after a stretch of events: what cannot matter is left out by columns."""
         pen = _Pen(self, limit)
+        if stretch.stop - stretch.start <= FEW:
+            for event in stretch.events[stretch.start : stretch.stop]:
+                pen.write(event)
+            return pen.tape()
         grows = np.sort(np.concatenate([stretch.positions(LeafUsed), stretch.positions(OpRecorded)]))
         room = max(0, limit - len(pen.entries))
         kept, cut = grows[:room], grows[room:]
@@ -156,25 +173,50 @@ class Tape:
             positions = stretch.positions(other)
             if len(positions):
                 parts.append(positions[np.isin(stretch.columns(other)["node"], known)])
-        for p in np.sort(np.concatenate(parts)):
-            pen.write(stretch.events[int(p)])
+        for event in stretch.at(np.sort(np.concatenate(parts))):
+            pen.write(event)
         return pen.tape()
 
 
 class _Pen:
-    """A Tape being written: plain dictionaries, owned by one fold and handed over at its end."""
+    """A Tape being written: what is written to is copied first, owned by one fold and handed over at its end."""
 
     def __init__(self, tape: Tape, limit: int) -> None:
-        self.limit = limit
-        self.entries, self.contributions = dict(tape.entries), dict(tape.contributions)
-        self.targets, self.now = dict(tape.targets), tape.now
+        self.limit, self.old = limit, tape
+        self.entries, self.contributions = dict(tape.entries), tape.contributions
+        self.targets, self.users, self.now = tape.targets, tape.users, tape.now
         self.n_walks, self.root, self.n_left_out, self.largest = tape.n_walks, tape.root, tape.n_left_out, tape.largest
+        self.foreign = tape.foreign
+        self.touched: set[int] = set()
 
     def tape(self) -> Tape:
         return Tape(
             self.entries, self.contributions, self.targets, self.now,
-            self.n_walks, self.root, self.n_left_out, self.largest,
+            self.n_walks, self.root, self.n_left_out, self.largest, self.users, self.foreign,
+            frozenset(self.touched), self.old.mark,
         )  # fmt: skip
+
+    def put(self, node: int, entry: Entry) -> None:
+        self.entries[node] = entry
+        self.touched.add(node)
+
+    def sent(self) -> dict[tuple[int, int], Seen]:
+        """The contributions, to write to."""
+        if self.contributions is self.old.contributions:
+            self.contributions = dict(self.contributions)
+        return self.contributions  # type: ignore[return-value]
+
+    def aims(self) -> dict[int, tuple[int, ...]]:
+        """The targets, to write to."""
+        if self.targets is self.old.targets:
+            self.targets = dict(self.targets)
+        return self.targets  # type: ignore[return-value]
+
+    def uses(self) -> dict[int, tuple[int, ...]]:
+        """The users, to write to."""
+        if self.users is self.old.users:
+            self.users = dict(self.users)
+        return self.users  # type: ignore[return-value]
 
     def write(self, event: Event) -> None:
         match event:
@@ -187,17 +229,16 @@ class _Pen:
             case BackwardStarted():
                 self._start(event.root)
             case RuleApplied() if event.node in self.entries:
-                self.targets[event.node] = event.targets
+                self.aims()[event.node] = event.targets
+                self.touched.add(event.node)
                 self.now = Now("rule", event.node)
             case GradientStored() if event.node in self.entries:
                 entry = self.entries[event.node]
                 before = entry.before if event.accumulated else None
-                self.entries[event.node] = entry._replace(
-                    accumulated=event.accumulated, walk=self.n_walks, before=before
-                )
+                self.put(event.node, entry._replace(accumulated=event.accumulated, walk=self.n_walks, before=before))
                 self.now = Now("stored", event.node)
             case ValueWritten() if event.node in self.entries:
-                self.entries[event.node] = self.entries[event.node]._replace(value=None)  # its ValueSeen may follow
+                self.put(event.node, self.entries[event.node]._replace(value=None))  # its ValueSeen may follow
                 self.now = Now("written", event.node)
             case GradientCleared() if event.node in self.entries:
                 self._clear(event.node)
@@ -212,9 +253,13 @@ class _Pen:
             return
         if entry.op:
             operands = (self.entries.get(p) for p in entry.parents)
-            entry = entry._replace(operands=tuple(None if e is None else e.value for e in operands))
+            known = tuple(None if e is None else e.value for e in operands)
+            entry = entry._replace(operands=known, walks=self.n_walks)
             self.now = Now("op", entry.node)
-        self.entries[entry.node] = entry
+            users = self.uses()
+            for p in set(entry.parents):
+                users[p] = (*users.get(p, ()), entry.node)
+        self.put(entry.node, entry)
 
     def _see(self, event: ValueSeen) -> None:
         entry = self.entries.get(event.node)
@@ -222,25 +267,26 @@ class _Pen:
             return
         seen = Seen(event.shape, event.minimum, event.maximum, event.mean, event.norm, event.n_nonfinite, event.value)
         if event.role == "value":
-            self.entries[event.node] = entry._replace(value=seen)
+            self.put(event.node, entry._replace(value=seen))
         elif event.role == "gradient":
             before = entry.stored if entry.walk != self.n_walks else entry.before
-            self.entries[event.node] = entry._replace(
-                gradient=seen, walk=self.n_walks, before=before, came=self._hooked(entry, seen)
-            )
+            came = self._hooked(entry, seen)
+            self.put(event.node, entry._replace(gradient=seen, walk=self.n_walks, before=before, came=came))
             if seen.signed:
                 self.largest = max(self.largest, abs(seen.mean))
         else:
-            self.contributions[event.source, event.argument] = seen
+            self.sent()[event.source, event.argument] = seen
+            self.touched.add(event.source)
+            self.foreign = self.foreign or event.source not in self.entries
 
     def _hooked(self, entry: Entry, gradient: Seen) -> Seen | None:
-        if any(source not in self.entries for source, _ in self.contributions):
+        if self.foreign:
             return None  # part of the graph is not known: what came back from there is not either
         came = [
             self.contributions.get((source, i))
-            for source, targets in self.targets.items()
+            for source in self.users.get(entry.node, ())
             if self.entries[source].walk == self.n_walks
-            for i, target in enumerate(targets)
+            for i, target in enumerate(self.targets.get(source, ()))
             if target == entry.node
         ]
         return changed_by_hook(gradient, came, entry.dtype)
@@ -248,16 +294,16 @@ class _Pen:
     def _clear(self, node: int) -> None:
         """No gradient any more, and what came back for it is part of no gradient."""
         entry = self.entries[node]
-        self.entries[node] = entry._replace(
-            gradient=None, walk=-1, accumulated=False, before=None, came=None,
-            cleared=entry.cleared or entry.has_gradient,
-        )  # fmt: skip
+        gone = entry._replace(gradient=None, walk=-1, accumulated=False, before=None, came=None)
+        self.put(node, gone._replace(cleared=entry.cleared or entry.has_gradient))
         self.now = Now("cleared", node)
-        for source, targets in self.targets.items():
+        for source in self.users.get(node, ()):
+            targets = self.targets.get(source, ())
             if node in targets:
-                self.targets[source] = tuple(FORGOTTEN if t == node else t for t in targets)
+                self.aims()[source] = tuple(FORGOTTEN if t == node else t for t in targets)
+                self.touched.add(source)
                 for i in (i for i, t in enumerate(targets) if t == node):
-                    self.contributions.pop((source, i), None)
+                    self.sent().pop((source, i), None)
 
     def _start(self, root: int) -> None:
         """A new walk: what an earlier one left on the same nodes is old; leaves keep what they have."""
@@ -269,10 +315,10 @@ class _Pen:
             if entry is None or not entry.op:
                 continue
             if entry.gradient is not None or node in self.targets:
-                self.entries[node] = entry._replace(gradient=None, walk=-1, came=None)
-                self.targets.pop(node, None)
+                self.put(node, entry._replace(gradient=None, walk=-1, came=None))
+                self.aims().pop(node, None)
                 for i in range(len(entry.parents)):
-                    self.contributions.pop((node, i), None)
+                    self.sent().pop((node, i), None)
             fresh = [p for p in entry.parents if p not in seen]
             seen.update(fresh)
             stack.extend(fresh)

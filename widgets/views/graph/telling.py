@@ -9,11 +9,11 @@ from widgets.views.graph.tape import Entry, Tape
 
 
 def caption(state: Tape, toned: bool = False) -> str:
-    """The point of the picture, in one sentence, and that it shows a run; `toned`: some boxes have a colour."""
+    """The point of the picture, in one sentence; `toned`: some boxes have a colour."""
     n_ops = sum(bool(e.op) for e in state.entries.values())
     if state.n_left_out:
         return (
-            f"From a run: the first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
+            f"The first {n_ops:,} of {n_ops + state.n_left_out:,} operations; the rest is counted, not"
             " drawn. Record a smaller piece to see all of it."
         )
     if state.now.kind in {"", "op"}:
@@ -27,7 +27,7 @@ def caption(state: Tape, toned: bool = False) -> str:
     else:
         point = "the gradient runs back along the arrows; each rule turns what it got into what it sends on."
     signs = " Orange: a positive gradient; blue: a negative one." if toned else ""
-    return f"From a run of {n_ops} operation{'s' * (n_ops != 1)}: {point}{signs}"
+    return f"{n_ops} operation{'s' * (n_ops != 1)}: {point}{signs}"
 
 
 def _and_more(state: Tape) -> str:

@@ -2,6 +2,7 @@
 
 Every box is an operation or a tensor of a recorded run; every arrow carries the value that went along it, later the
 contribution that its rule sent back. Where boxes stand is decided once for the whole recording, so that nothing jumps.
+A graph of more than MOST boxes is shown by module (`large.py`).
 """
 
 from __future__ import annotations
@@ -22,19 +23,32 @@ from lab.events import (
     ValueSeen,
     ValueWritten,
 )
+from widgets.asking.panel import Panel, Question
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.layout.dag import MAX_NODES
 from widgets.pictures.scene import Scene
 from widgets.view import View
-from widgets.views.graph import wording
 from widgets.views.graph.inspector import inspected
+from widgets.views.graph.large import Large
 from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
+from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
 from widgets.views.graph.tape import LISTENS, Tape
 from widgets.views.graph.telling import account, caption, sentence, why_empty
 
+KEPT = 100_000
+"""Nodes that are kept of a recording, about 1 kB each; what comes after is counted in caption and text."""
+MOST = 60
+"""A graph of more boxes is shown by module."""
+MORE = {
+    "pin": ("Pin", "Keep this box on the picture when its group is closed"),
+    "clear": ("Light all", "No path and no search: nothing fades"),
+    "open": ("Open all", "Open every group, or close all again"),
+}
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
+
+WENT_ON = "The run went on: pause it, and choose the box again, to ask why its gradient is what it is now."
 
 
 class GraphView(View[Tape]):
@@ -44,6 +58,7 @@ class GraphView(View[Tape]):
         source: a Recording, best one of detail "value" with source lines (`lab.record(detail="value")`).
         direction: "right" or "down".
         limit: at most so many nodes are kept; what is left out is counted in the caption.
+        most: a graph of more boxes is shown by module: groups that open where one looks.
 
     Example:
         >>> import lab
@@ -58,12 +73,16 @@ class GraphView(View[Tape]):
     stops = (OpRecorded, BackwardStarted, RuleApplied, GradientStored, ValueWritten, GradientCleared)
     title = "Graph"
 
-    def __init__(self, source: Any, *, direction: str = "right", limit: int = MAX_NODES) -> None:
+    def __init__(self, source: Any, *, direction: str = "right", limit: int = KEPT, most: int = MOST) -> None:
         super().__init__(source)
-        self.limit, self.selected = min(limit, MAX_NODES), ""
+        self.limit, self.most, self.selected = limit, min(most, MAX_NODES), ""
+        self.large = Large(direction)
         self._planner = Planner(direction)
         self._newest: tuple[int, Tape] | None = None
         self._panel: Any = None
+        self.question = Question(self.recording)
+        self._why: Panel | None = None
+        self._buttons: dict[str, Any] = {}
 
     def start(self) -> Tape:
         return Tape()
@@ -98,7 +117,12 @@ class GraphView(View[Tape]):
     # --- the picture ---
 
     def picture(self, state: Tape) -> Scene:
-        plan = self._planner.plan(self._end(state))
+        end = self._end(state)
+        if self._is_large(end):
+            if state.entries:
+                return self.large.scene(state, end, self.selected, self.title)
+            return Scene(caption=self._why_empty(state), title=self.title)
+        plan = self._planner.plan(end)
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
         owed = {target for targets in state.targets.values() for target in targets}
@@ -112,7 +136,40 @@ class GraphView(View[Tape]):
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
         legend = legend_of(nodes, edges)
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
-        return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent)
+        drawn = {n.id for n in nodes} | {e.id for e in edges}
+        lit = self._lit(state) or self._lit_of_question(drawn)
+        pinned = frozenset(str(n) for n in self.large.pinned if n in state.entries)
+        if self.large.found:
+            words = self.large.told_hits()
+        return Scene(
+            tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent,
+            lit=lit, pinned=pinned,
+        )  # fmt: skip
+
+    def _is_large(self, end: Tape) -> bool:
+        self.large.grow(end.entries)
+        return self.large.n_boxes > self.most
+
+    def _lit(self, state: Tape) -> frozenset[str]:
+        """What stands out where every node has its box."""
+        path = self.large.path
+        if self.large.found:
+            return frozenset(str(n) for n in self.large.hits if n in state.entries)
+        if not path.kind or not path.box.isdigit():
+            return frozenset()
+        nodes = path_of(path, state, [int(path.box)])
+        there = [e for e in state.entries.values() if e.node in nodes]
+        ways = {f"{e.node}.{i}" for e in there for i, p in enumerate(e.parents) if p in nodes}
+        return frozenset(str(e.node) for e in there) | ways
+
+    def _lit_of_question(self, drawn: set[str]) -> frozenset[str]:
+        """The path that was chosen in the inspector, as far as it is drawn."""
+        path = self.question.path
+        if path is None:
+            return frozenset()
+        places = [str(place.node) for place in path.places]
+        steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
+        return frozenset({*places, *steps} & drawn)
 
     def _end(self, state: Tape) -> Tape:
         """The newest state of the recording: it decides where boxes stand, also while an earlier one is shown."""
@@ -123,12 +180,18 @@ class GraphView(View[Tape]):
         return newest if len(newest.entries) >= len(state.entries) else state
 
     def text(self, state: Tape) -> str:
-        return account(state) if state.entries else self._why_empty(state)
+        if not state.entries:
+            return self._why_empty(state)
+        end = self._end(state)
+        return self.large.text(state, end) if self._is_large(end) else account(state)
 
     def sentence_at(self, position: int) -> str:
         """What happened last, without writing the account of everything."""
         state = self.state_at(position)
-        return sentence(state, wording.names(state.entries)) if state.entries else self._why_empty(state)
+        if not state.entries:
+            return self._why_empty(state)
+        self.large.grow(self._end(state).entries)
+        return sentence(state, self.large.names.full)
 
     def _why_empty(self, state: Tape) -> str:
         rec = self.recording
@@ -141,23 +204,119 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
-        self._panel = ipw.HTML(layout=ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px"))
+        self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
+        for kind, (label, tip) in {**KINDS, **MORE}.items():
+            made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height="32px"))
+            made.add_class("lab-button")
+            made.on_click(lambda _, kind=kind: self._pressed(kind))
+            self._buttons[kind] = made
         self.host.layout.flex, self.host.layout.min_width = "3 1 420px", "320px"
-        self.host.on_select(self.select)
+        for listen, hear in (
+            (self.host.on_select, self.select), (self.host.on_fold, self.fold_box), (self.host.on_pin, self.pin),
+            (self.host.on_find, self.find),
+        ):  # fmt: skip
+            listen(hear)
+        self._why = Panel(self.question, lambda: self.show(self.position))
         self.shown()
-        return ipw.Box([self.host, self._panel], layout=ipw.Layout(display="flex", flex_flow="row wrap", width="100%"))
+        wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
+        buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(**wrap))
+        room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
+        beside = ipw.VBox([self._panel, self._why.widget], layout=room)
+        return ipw.Box([self.host, beside, buttons], layout=ipw.Layout(**wrap))
+
+    def shown(self) -> None:
+        if self._panel is None:
+            return
+        state, chosen = self.state_at(self.position), self.selected
+        group = self.large.group(chosen)
+        html = inspected(state, chosen, self.recording, self.large.names.full, group)
+        if html != self._panel.value:
+            self._panel.value = html
+        large = self._is_large(self._end(state))
+        usable = group is not None or (chosen.isdigit() and int(chosen) in state.entries)
+        for kind, button in self._buttons.items():
+            on = {"pin": usable and group is None, "clear": self._fades, "open": large}.get(kind, usable)
+            if button.disabled == on:
+                button.disabled = not on
+        pinned = chosen.isdigit() and int(chosen) in self.large.pinned
+        words = {"pin": "Unpin" if pinned else "Pin", "open": "Close all" if self.large.everything else "Open all"}
+        for kind, word in words.items():
+            if self._buttons[kind].description != word:
+                self._buttons[kind].description = word
+        if self._why is not None:
+            if not (self.recording.live and self._following):
+                self._ask(state)
+            elif self.question.answer is not None and self.question.at != self.position:
+                self.question.set_aside(WENT_ON)  # a search takes as long as many a step
+            self._why.show()
+
+    @property
+    def _fades(self) -> bool:
+        return bool(self.large.found or self.large.path.kind)
+
+    def _pressed(self, kind: str) -> None:
+        if kind == "clear":
+            self.light("", "")
+        elif kind == "pin":
+            self.pin(self.selected)
+        elif kind == "open":
+            self.open_all(not self.large.everything)
+        else:
+            self.light(kind, self.selected)
+
+    # --- what a reader does; also to be called from a cell ---
 
     def select(self, node: str) -> None:
         """Show what is known of a node of the scene, "" for none."""
         self.selected = node
+        self._ask(self.state_at(self.position))
         self.show(self.position)
 
-    def shown(self) -> None:
-        if self._panel is not None:
-            html = inspected(self.state_at(self.position), self.selected, self.recording)
-            if html != self._panel.value:
-                self._panel.value = html
+    def _ask(self, state: Tape) -> None:
+        """Why the gradient of the selected node is what it is; of a node without one nothing is asked."""
+        entry = state.entries.get(int(self.selected)) if self.selected.isdigit() else None
+        self.question.ask(entry.node if entry is not None and entry.has_gradient else None, self.position)
+
+    def fold_box(self, box: str) -> None:
+        """Open the closed group that a box is, or close the open one."""
+        with self._lock:
+            self.large.fold(box)
+            self.show(self.position)
+
+    def open_all(self, on: bool = True) -> None:
+        """Open every group, also those that come; or, with False, close all."""
+        with self._lock:
+            self.large.open_all(on)
+            self.show(self.position)
+
+    def pin(self, box: str) -> None:
+        """Hold on to a node, so that it stays on the picture when its group is closed; or let it go."""
+        with self._lock:
+            self.large.pin(box)
+            self.show(self.position)
+
+    def find(self, text: str) -> None:
+        """Light the nodes whose name, operation, module or shape has all these words in it; "" lights all again."""
+        with self._lock:
+            newest = self.state_at(len(self.recording))
+            self.large.grow(newest.entries)
+            self.large.path = Path("", "")
+            self.large.find(text, newest)
+            self.show(self.position)
+
+    def light(self, kind: str, box: str) -> None:
+        """Light a path of a node or group: "forward", "back" or "came"; "" lights all again."""
+        with self._lock:
+            self.large.find("", Tape())
+            self.large.path = Path(kind, box)
+            self.show(self.position)
+
+    def show_pass(self, number: int | None) -> None:
+        """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest."""
+        with self._lock:
+            self.large.chosen = number
+            self.show(self.position)
 
 
 def _of_known(events: Events, kind: type[Event]) -> Positions:

@@ -16,6 +16,7 @@ import numpy as np
 from widgets.pictures import theme
 from widgets.views.graph.tape import Entry, Seen, Tape
 
+PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _MORE_INFIX = {"matmul": "@"}
 """Operators of ops whose record has no formula."""
@@ -40,13 +41,32 @@ def record(op: str) -> Any:
 
 def names(entries: Mapping[int, Entry]) -> dict[int, str]:
     """What each node is called: leaves by their name (t₁ where there is none), results v₁, v₂, ...; all distinct."""
-    called: dict[int, str] = {}
-    used: dict[str, int] = {}
+    made = Names()
     for node, entry in entries.items():
+        made.add(node, entry)
+    return made.full
+
+
+class Names:
+    """The names of nodes, given one after the other.
+
+    Attributes:
+        full: what each node is called; `short`: the same without the module's path before a parameter's name.
+    """
+
+    def __init__(self) -> None:
+        self.full: dict[int, str] = {}
+        self.short: dict[int, str] = {}
+        self._used: dict[str, int] = {}
+
+    def add(self, node: int, entry: Entry) -> None:
+        """Name a node, once."""
+        if node in self.full:
+            return
         stem = "v" if entry.op else (entry.name or "t")
-        used[stem] = k = used.get(stem, 0) + 1
-        called[node] = stem + subscript(k) if entry.op or not entry.name or k > 1 else stem
-    return called
+        self._used[stem] = k = self._used.get(stem, 0) + 1
+        self.full[node] = stem + subscript(k) if entry.op or not entry.name or k > 1 else stem
+        self.short[node] = self.full[node].rpartition(".")[2]
 
 
 def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from widgets.fold import Events
 from widgets.pictures.theme import short
+from widgets.views.nothing import nothing_for
 from widgets.views.pipeline.moment import Moment
 from widgets.views.pipeline.trace import Trace
 
@@ -93,11 +95,8 @@ def account(moment: Moment) -> str:
     return "\n".join(lines)
 
 
-def caption(moment: Moment, run: str) -> str:
-    """The point of the picture, and that it shows a run, or one on paced devices."""
-    source = f"From the run {run!r}" if run else "From a run"
-    if moment.paced:
-        source += f" on paced devices ({PACED})"
+def caption(moment: Moment) -> str:
+    """The point of the picture."""
     plan = ""
     if moment.plan is not None and moment.report is not None:
         plan = " Below each: the same order without delays."
@@ -105,27 +104,23 @@ def caption(moment: Moment, run: str) -> str:
         plan = " Below each: an earlier step without delays."
     core = "" if moment.paced else " or for a core"
     return (
-        f"{source}: activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
-        f" it waits, for another{core}.{plan} Grey: the activations that it holds, darkest at the peak."
+        f"Activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
+        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak."
     )
 
 
-def why_empty(trace: Trace, *, ended: bool, others: bool, chosen: int | None) -> str:
+def why_empty(trace: Trace, events: Events, chosen: int | None) -> str:
     """Why there is no picture.
 
     Args:
-        ended: nothing more will come.
-        others: ranks or training steps were recorded.
+        events: the recording that it would be of.
         chosen: the step that was asked for.
     """
     if trace.n and chosen is not None:
         return f"There is no step {short(chosen)} here: choose another."
     if trace.running:
         return "A pipeline has begun; its first action is not finished yet."
-    if not ended:
+    if events.live:
         return "No action of a pipeline is finished yet: each will be a bar."
-    if others:
-        return (
-            "What was recorded ran no pipeline: no stage took a micro-batch. lab.fit(..., on=Pipeline(cluster)) does."
-        )
-    return "Nothing was recorded: a pipeline runs with lab.fit(..., on=Pipeline(cluster))."
+    write = "run = lab.fit(model, train, on=Pipeline(cluster)), then PipelineView(run)"
+    return nothing_for("PipelineView", "a training on a pipeline, stage by stage", write, events)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.events import ActionFinished, Event, RankFinished, RankStarted, StepFinished
+from lab.events import ActionFinished, Event, RankFinished, StepFinished
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -93,7 +93,7 @@ class PipelineView(View[Trace]):
         nodes = [*stages_of(moment, board), *spans_of(moment, board)]
         there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges}
         legend = tuple((mark, words) for mark, words in LEGEND.items() if mark in there)
-        words = caption(moment, self._run())
+        words = caption(moment)
         return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, extent=board.extent,
                      marks=tuple(marks_of(moment, board)))  # fmt: skip
 
@@ -102,12 +102,7 @@ class PipelineView(View[Trace]):
         return self._why_empty(state) if moment is None else account(moment)
 
     def _why_empty(self, state: Trace) -> str:
-        others = any(len(self.recording.positions(kind)) for kind in (RankStarted, StepFinished))
-        return why_empty(state, ended=not self.recording.live, others=others, chosen=self.step)
-
-    def _run(self) -> str:
-        where = self.recording.positions(ActionFinished)
-        return self.recording[int(where[0])].run if len(where) else ""
+        return why_empty(state, self.recording, self.step)
 
     def stop_positions(self, events: Events) -> Positions:
         """After each action, in order of time, and at each step's end."""

@@ -171,11 +171,13 @@ def _holds(name: str, cell: Cell) -> str:
     return f"{name}{value} ({parts(cell.counts)})"
 
 
-def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int) -> str:
-    """The point of the picture, and that it shows a run."""
+def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, which: str = "") -> str:
+    """The point of the picture, and of several collectives which one it shows."""
     n = plan.about.world_size
+    name = plan.about.operation.replace("_", "-").capitalize()
+    source = f"{name} ({which}). " if which else ""
     if n == 1:
-        return "From the run: one rank alone holds everything already, so nothing moves."
+        return f"{source}One rank alone holds everything already, so nothing moves."
     known = any(cell.value is not None for cells in held.cells.values() for cell in cells)
     many = any(cell.value is not None and cell.value.size > 1 for cells in held.cells.values() for cell in cells)
     if plan.compact:
@@ -188,4 +190,4 @@ def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int) ->
     lost = f" {n_dropped:,} events were lost on the way: sums may be more complete than shown." * (n_dropped > 0)
     more = f" {n - MOST_RANKS} more ranks are not drawn." * (n > MOST_RANKS)
     more += f" {state.n_left_out:,} later hops are not shown." * (state.n_left_out > 0)
-    return f"From the run: {cell}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"
+    return f"{source}{cell[0].upper()}{cell[1:]}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"

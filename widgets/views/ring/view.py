@@ -15,12 +15,14 @@ from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event,
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
+from widgets.views.nothing import nothing_for
 from widgets.views.ring.calls import Call, Calls
 from widgets.views.ring.collective import MOST_HOPS, Collective, Holdings, holdings
 from widgets.views.ring.parts import edges_of, legend_of, marks_of, nodes_of, tokens_of
 from widgets.views.ring.plan import Plan, plan_of
 from widgets.views.ring.telling import account, caption, moment, sentence
 
+WRITE = "with lab.record() as rec: launch(program), then RingView(rec); or RingView(run) of DataParallel(cluster)"
 OF_A_CALL = (CollectiveStarted, ChunkMoved, CollectiveFinished)
 
 
@@ -154,7 +156,7 @@ class RingView(View[Collective]):
         nodes, edges = list(nodes_of(state, plan, held)), edges_of(state, plan, held)
         over = len(state.finished) == plan.about.world_size
         marks = tuple(marks_of(state, plan, held, moment(state, plan, over=over)))
-        words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0))
+        words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0), which=self._which())
         return Scene(
             tuple(nodes), tuple(edges), tokens_of(edges), words, self.title,
             legend_of(state, plan, held, nodes, edges), "", "diverging", plan.extent, marks,
@@ -177,17 +179,18 @@ class RingView(View[Collective]):
             self._planned = whole, plan_of(whole)
         return self._planned[1]
 
-    def _why_empty(self) -> str:
+    def _which(self) -> str:
+        """Which of several collectives it is; "" of the only one."""
         call, n = self._call(), len(self._calls)
-        if call is not None:
-            which = f"number {call.place + 1} of {n}" if n > 1 else "the only one"
+        return f"collective {call.place + 1:,} of {n:,}" if call is not None and n > 1 else ""
+
+    def _why_empty(self) -> str:
+        if self._call() is not None:
+            which = self._which() or "the only one"
             return f"At this moment no rank has entered the collective that is shown ({which}) yet."
         if self.recording.live:
             return "No collective yet: the first comm.all_reduce_ of a rank shows here."
-        return (
-            "No collective was recorded: record a launch in which ranks call comm.all_reduce_, comm.broadcast_ or"
-            " comm.run_, as in `with lab.record() as rec: launch(program)`."
-        )
+        return nothing_for("RingView", "a collective of ranks, as comm.all_reduce_, hop by hop", WRITE, self.recording)
 
     # --- controls ---
 
@@ -216,7 +219,7 @@ class RingView(View[Collective]):
         self._controls.layout.display = "flex" if n > 1 else "none"
         if call is not None:
             back.disabled, on.disabled = call.place == 0, call.place == n - 1
-            words.value = f"collective {call.place + 1:,} of {n:,}"
+            words.value = self._which()
 
 
 def _mine(stretch: Stretch, number: int) -> list[Positions]:

@@ -119,14 +119,15 @@ class GradientView(View[Tracks]):
 
         name = self.chosen(state)
         if not name:
-            return Chart(go.Figure(layout=_layout("")), "Gradients by parameter: nothing was measured yet.", self.title)
+            words = "Gradients by parameter: nothing was measured yet."
+            return Chart(go.Figure(layout=theme.blank(_layout(""))), words, self.title)
         shown = [*([] if name in list(state.by_name)[:LINES] else [name]), *state.by_name][:LINES]
         traces = [_norm_line(n, k, state.by_name[n], n == name) for k, n in enumerate(shown)]
         traces.append(_histogram(name, state.by_name[name].latest, shown.index(name)))
         left_out = len(state.by_name) - len(shown)
         more = f" {left_out} more parameters are in the list only." if left_out else ""
         caption = (
-            f"From a run, above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
+            f"Above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
             f"below: its entries in {name} at step {state.by_name[name].latest.step}.{more} {_trouble(state)}"
         )
         return Chart(
@@ -243,7 +244,7 @@ def _layout(name: str, role: str = "gradient", norms: Sequence[Any] = ()) -> dic
     more: dict[str, Any] = {
         "height": 460,
         "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g", **_ticks(norms)},
-        "xaxis": {"anchor": "y"},
+        "xaxis": {"anchor": "y", "rangemode": "tozero"},
         "xaxis2": {
             "anchor": "y2",
             "title": {"text": f"entry of the {role} of {name}"},

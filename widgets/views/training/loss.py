@@ -115,6 +115,8 @@ class LossView(View[Curve]):
     def picture(self, state: Curve) -> Chart:
         import plotly.graph_objects as go
 
+        if not len(state.step) and not state.tests:
+            return Chart(go.Figure(layout=theme.blank(_layout(state, accuracy=False))), _caption(state), self.title)
         traces = _loss_lines(state)
         accuracy = [t for t in state.tests if math.isfinite(t.accuracy)]
         splits = list(dict.fromkeys(t.split for t in state.tests))
@@ -151,7 +153,7 @@ def _loss_lines(state: Curve) -> list[Any]:
     window = _window(state)
     smooth = len(y) >= 2 * window
     mode = "lines" if len(kept) > FEW else "lines+markers"  # a line of one point cannot be seen
-    lines = [go.Scatter(x=x, y=drawn, name="batch", mode=mode, line={"width": 1}, opacity=0.55 if smooth else 1.0)]
+    lines = [go.Scatter(x=x, y=drawn, name="batch", mode=mode, line={"width": 1}, opacity=0.75 if smooth else 1.0)]
     if smooth:
         mean = moving_mean(y, kept, window).astype(np.float32)
         mean[~np.isfinite(y[kept])] = np.nan  # a mean drawn through a gap would hide it
@@ -245,12 +247,12 @@ def _caption(state: Curve) -> str:
     if not len(state.step):
         return "Loss of a training run: nothing was measured yet."
     trouble = " ".join(_trouble(state))
-    name = f" {state.name!r}" if state.name else ""
     smooth = len(state.loss.array) >= 2 * _window(state)
     lines = ["thin: loss of each batch; thick: its moving mean" if smooth else "loss of each batch"]
     lines += ["dashed: whole splits"] if state.tests else []
     lines += ["log scale, because it exploded"] if _exploded(state) else []
-    return f"From the run{name}: {'; '.join(lines)}.{' ' if trouble else ''}{trouble}"
+    words = "; ".join(lines)
+    return f"{words[0].upper()}{words[1:]}.{' ' if trouble else ''}{trouble}"
 
 
 def _window(state: Curve) -> int:

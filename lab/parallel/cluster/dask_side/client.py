@@ -52,9 +52,9 @@ class ClientSide:
                 raise
             raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
-    def ask(self, run: str, world_size: int | None, n_started: int, name: str) -> dict[str, Any]:
-        """Workers for a run, or its place in the queue."""
-        mine = {"run": run, "client": self.client.id, "name": name}
+    def ask(self, run: str, world_size: int | None, n_started: int, name: str, patience: float) -> dict[str, Any]:
+        """Workers for a run, or its place in the queue; one of them that is silent for `patience` seconds ends it."""
+        mine = {"run": run, "client": self.client.id, "name": name, "patience": patience}
         return dict(self._ask("lab_ask", **mine, world_size=world_size, n_started=n_started))
 
     def watch(self, run: str, wake: Callable[[], object]) -> Any:
@@ -106,6 +106,10 @@ class ClientSide:
     def end(self, run: str, kind: str, why: str) -> None:
         """End a run on all ranks."""
         self._ask("lab_end", run=run, kind=kind, why=why)
+
+    def limit(self, run: str, seconds: float) -> None:
+        """End a run that took longer than so many seconds on all ranks."""
+        self._ask("lab_limit", run=run, seconds=seconds)
 
     def say(self, run: str, rank: int, message: bytes) -> None:
         """Send a pickled message to a rank: one way, in order, without waiting.

@@ -12,15 +12,19 @@ from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin
 
+from lab.parallel.cluster.blame import Place, blame, places_in_words
 from lab.parallel.cluster.dask_side.names import NAME
 from lab.parallel.cluster.lease import Leases
+from lab.parallel.cluster.silence import LOOK, QUIET, Silence
 
 GRACE = 2.0
 """Seconds that a rank has to end after its run has; then its worker is restarted."""
 MAILBAG = 16 << 20
 """Bytes of events of one run that wait here for its client; then its ranks have to wait."""
 ANSWERS = 0.3
-"""Seconds in which a worker that is not stopped says where its rank is."""
+"""Seconds in which a worker that is not stopped answers."""
+PLACES = 3.0
+"""Seconds in which it says where its rank is: who is to blame hangs on it, and a machine may be busy."""
 
 
 @dataclass
@@ -28,6 +32,8 @@ class _Run:
     client: str
     generation: int
     members: tuple[str, ...]
+    patience: float
+    """Seconds for which a worker may be silent."""
     addresses: dict[int, str] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     cause: dict[str, Any] | None = None
@@ -58,7 +64,7 @@ class SchedulerSide(SchedulerPlugin):
         for handler in (
             *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
             *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
-            self.lab_hear,
+            *(self.lab_hear, self.lab_limit),
         ):
             scheduler.handlers[handler.__name__] = handler
         scheduler.stream_handlers |= {"lab_say": self.lab_say, "lab_tell": self.lab_tell}
@@ -114,23 +120,19 @@ class SchedulerSide(SchedulerPlugin):
     async def lab_end(self, run: str, kind: str, why: str, rank: int = -1) -> None:
         self._end(run, kind, why, rank)
 
-    async def lab_late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
+    async def lab_late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
         if (known := self.runs.get(run)) is None or known.cause:
             return
-        answers = await self._tell(known.members, "lab_where", {"run": run})
-        places = dict(enumerate(answers[worker] for worker in known.members))
-        silent = [r for r, place in places.items() if place is None and r not in known.ended]
-        outside = {r: place["collective"] for r, place in places.items() if place and not place["inside"]}
-        if silent:
-            about, why = silent[0], f"ranks {silent} do not answer"
-        elif may_wait:
-            return
-        elif outside:
-            about = min(outside, key=lambda r: (outside[r], r))
-            why = f"rank {about} has not made this call"
-        else:
-            about, why = min(peers, default=-1), f"ranks {list(peers)} are late"
-        self._end(run, "late", f"{why}: rank {rank} waited too long in {call}", about)
+        verdict = blame(rank, call, peers, await self._places(run, known))
+        self._end(run, verdict.kind, verdict.why, verdict.rank)
+
+    async def _places(self, run: str, known: _Run) -> dict[int, Place | None]:
+        """Where each rank is, None where its worker does not answer."""
+        answers = await self._tell(known.members, "lab_where", {"run": run}, PLACES)
+        return {
+            rank: Place("ended") if rank in known.ended else answer and Place(answer[0], answer[1], tuple(answer[2]))
+            for rank, answer in enumerate(answers[worker] for worker in known.members)
+        }
 
     async def lab_ended(self, run: str, rank: int, worker: str) -> None:
         self.leases.free(run, worker)
@@ -157,12 +159,13 @@ class SchedulerSide(SchedulerPlugin):
     # --- asked by clients
 
     async def lab_ask(
-        self, run: str, client: str, name: str, world_size: int | None, n_started: int
+        self, run: str, client: str, name: str, world_size: int | None, n_started: int, patience: float
     ) -> dict[str, Any]:  # fmt: skip
         answer = self.leases.ask(run, world_size, n_started, name)
         if answer.state == "granted":
             self.n_generations += 1
-            self.runs[run] = _Run(client, self.n_generations, answer.workers)
+            self.runs[run] = _Run(client, self.n_generations, answer.workers, patience)
+            self._later(self._watch_over(run))
             if client not in self.scheduler.clients:  # it died while it asked
                 self.remove_client(self.scheduler, client)
         return {"state": answer.state, "workers": list(answer.workers), "reason": answer.reason,
@@ -173,6 +176,13 @@ class SchedulerSide(SchedulerPlugin):
             return {}
         await known.over.wait()
         return known.cause or {}
+
+    async def lab_limit(self, run: str, seconds: float) -> None:
+        """The time for the whole run is over: end it, and say what each rank did."""
+        if (known := self.runs.get(run)) is None or known.cause:
+            return
+        places = places_in_words(await self._places(run, known))
+        self._end(run, "late", f"the launch took longer than {seconds:g} s: {places}", -1)
 
     async def lab_fetch(self, run: str, seconds: float) -> list[tuple[Any, ...]]:
         """What ranks have posted; waits for it, at most so long."""
@@ -245,6 +255,24 @@ class SchedulerSide(SchedulerPlugin):
         self._later(self._tell(run.members, "lab_ring", _ring(name, run.cause)))
         self._later(self._restart_who_stays(name))
 
+    async def _watch_over(self, name: str) -> None:
+        """End a run when one of its workers is silent, though no rank waits for it in a call.
+
+        Nobody is asked: a worker of Dask whose event loop turns sends a heartbeat every half second (every few seconds
+        in a cluster of hundreds), whatever its rank computes.
+        """
+        run, silence = self.runs[name], Silence()
+        while not run.over.is_set():
+            members = ((worker, self.scheduler.workers.get(worker)) for worker in run.members)
+            silent = silence.look({worker: about.last_seen for worker, about in members if about is not None})
+            for rank, worker in enumerate(run.members):
+                if silent.get(worker, 0.0) >= max(run.patience, QUIET):
+                    why = f"rank {rank} is lost: its worker {worker} does not answer"
+                    self._end(name, "late", why, rank)
+                    break
+            with suppress(TimeoutError):
+                await asyncio.wait_for(run.over.wait(), LOOK)
+
     async def _restart_who_stays(self, run: str) -> None:
         await asyncio.sleep(GRACE)
         stuck = [w for w, holder in self.leases.holders.items() if holder == run and self.has_nanny.get(w)]
@@ -254,7 +282,9 @@ class SchedulerSide(SchedulerPlugin):
             await self.scheduler.restart_workers(workers=stuck, timeout=30, wait_for_workers=False, on_error="return",
                                                  stimulus_id=f"lab-restart-{time.time()}")  # fmt: skip
 
-    async def _tell(self, workers: tuple[str, ...], op: str, message: dict[str, Any]) -> dict[str, Any]:
+    async def _tell(
+        self, workers: tuple[str, ...], op: str, message: dict[str, Any], seconds: float = ANSWERS
+    ) -> dict[str, Any]:
         """Each worker's answer, None without one; a worker that is stopped holds up nobody."""
 
         async def tell(worker: str) -> Any:
@@ -264,7 +294,7 @@ class SchedulerSide(SchedulerPlugin):
             self.tasks.add(asked)  # it lives on when we wait no longer: a stopped worker hears it when it awakes
             asked.add_done_callback(self.tasks.discard)
             # `wait` and not `wait_for`: it returns in time also when the connection cannot be cancelled quickly.
-            await asyncio.wait({asked}, timeout=ANSWERS)
+            await asyncio.wait({asked}, timeout=seconds)
             return asked.result() if asked.done() else None
 
         async def ask(worker: str) -> Any:

@@ -37,6 +37,7 @@ class WorkerSide(WorkerPlugin):
         self.host = get_address_host(worker.address) if "://" in worker.address else ""
         if worker.address.startswith("inproc"):
             self.host = "127.0.0.1"
+        self.alone = bool(worker.nanny) and worker.state.nthreads == 1
         worker.handlers["lab_ring"] = self.lab_ring
         worker.handlers["lab_where"] = self.lab_where
         worker.handlers["lab_clock"] = self.lab_clock
@@ -63,9 +64,9 @@ class WorkerSide(WorkerPlugin):
         if seat := self.seats.at(run):
             seat.interrupt()
 
-    def lab_where(self, run: str) -> dict[str, object] | None:
+    def lab_where(self, run: str) -> tuple[str, str, list[int]]:
         seat = self.seats.at(run)
-        return seat.where() if seat else None
+        return seat.where() if seat else ("absent", "", [])
 
     def lab_clock(self) -> Reading:
         return read()
@@ -112,8 +113,8 @@ class WorkerSide(WorkerPlugin):
     def report(self, run: str, rank: int, kind: str, why: str, about: int) -> None:
         self._say(self.worker.scheduler.lab_end(run=run, kind=kind, why=why, rank=about))
 
-    def late(self, run: str, rank: int, call: str, peers: list[int], may_wait: bool) -> None:
-        self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers, may_wait=may_wait))
+    def late(self, run: str, rank: int, call: str, peers: list[int]) -> None:
+        self._say(self.worker.scheduler.lab_late(run=run, rank=rank, call=call, peers=peers))
 
     def tell(self, run: str, rank: int, word: bytes) -> None:
         message = {"op": "lab_tell", "run": run, "rank": rank, "word": word}

@@ -1,4 +1,4 @@
-"""RunControls: progress, pause, step, stop and the learning rate of a training that runs in its thread.
+"""RunControls: progress, pause, step, stop, breakpoints and the learning rate of a training that runs in its thread.
 
 A click only sets a flag that the run looks at between two steps; what the controls show is read from the run at each
 tick of the pacer, so that they are right after a reload, after a pause from code, and after a failure.
@@ -10,41 +10,30 @@ import contextvars
 import logging
 import math
 import threading
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from lab.errors import LabError, ViewError
+from widgets.controls.breakpoints import Breakpoints
+from widgets.controls.step_picture import StepPicture
 from widgets.explosion import exploded
+from widgets.live.buttons import free_of_blocked_cell
 from widgets.live.showing import close
 from widgets.pictures.theme import short
 from widgets.view import wording_of
 
 log = logging.getLogger("widgets.controls")
 
+UNIT_WORDS: Mapping[str, str] = {
+    "step": "training step", "op": "operation", "node": "backward node", "hop": "collective step",
+}  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
     "running": "▶ running", "paused": "‖ paused", "stopping": "■ stopping", "finished": "✓ finished",
     "stopped": "■ stopped", "failed": "✗ failed",
 }  # fmt: skip
-
-
-def free_of_blocked_cell(button: Any) -> bool:
-    """Let a button's clicks arrive although a cell blocks in `run.wait()`; False where this kernel has no such thing.
-
-    ipykernel 7.4 sends a widget's messages to the shell that last wrote to its comm; without that memory the front
-    end's own subshell is used, which no cell blocks. The attribute is private: where it is missing, clicks wait until
-    the cell ends, and `await run` is the documented way anyhow. Call it after each update of the button by the kernel.
-
-    Example:
-        >>> free_of_blocked_cell(object())
-        False
-    """
-    state = getattr(getattr(button, "comm", None), "__dict__", None)
-    if not isinstance(state, dict) or "_reply_subshell_id" not in state:
-        return False
-    del state["_reply_subshell_id"]
-    return True
 
 
 class RunControls:
@@ -71,6 +60,8 @@ class RunControls:
         self._known: dict[str, float] = {}
         self._lock = threading.RLock()
         self._message = ""
+        self._breakpoints: Any = None
+        self._step_picture: Any = None
 
     @property
     def widget(self) -> Any:
@@ -93,10 +84,10 @@ class RunControls:
 
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
         where = ipw.Label(layout=ipw.Layout(min_width="150px"))
-        self._parts |= {"bar": bar, "where": where, "text": Spoken()}
+        self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
         buttons = [
             made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
-            made("Step", "step-forward", "Do one step, then hold", self._step),
+            made("Step", "step-forward", "Let one more pass, then hold: a step, or what is chosen", self._step),
             made("Stop", "stop", "End after the current step; what was learnt is kept", self.run.stop),
         ]
         back = made(
@@ -104,14 +95,21 @@ class RunControls:
             self._rewind, "warning",
         )  # fmt: skip
         back.layout.display = "none"
+        by = ipw.Dropdown(description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
+                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width="250px"))  # fmt: skip
+        by.layout.display = "" if len(self.run.units) > 1 else "none"
+        self._parts["by"] = by
+        self._breakpoints, self._step_picture = Breakpoints(self.run, self._ask), StepPicture(self.run)
         has = self.run.hyperparameters
         self._sliders |= {name: self._slider(name, has[name]) for name in self.hyperparameters if name in has}
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
         self.refresh()
         return ipw.VBox([
-            ipw.Box([bar, where, *buttons, back], layout=row),
+            ipw.Box([bar, where, *buttons, by, back], layout=row),
             ipw.Box(list(self._sliders.values()), layout=row),
+            self._breakpoints.widget,
             self._parts["text"],
+            self._step_picture.widget,
         ])  # fmt: skip
 
     def _slider(self, name: str, value: float) -> Any:
@@ -151,7 +149,7 @@ class RunControls:
             self.run.pause()
 
     def _step(self) -> None:
-        self.run.step()
+        self.run.step(of=self._parts["by"].value)
 
     def _rewind(self) -> None:
         """The run waits for its step to end before it goes back: not in the thread that handles clicks."""
@@ -216,7 +214,7 @@ class RunControls:
             _put(parts["Step"], disabled=ended or state == "stopping")
             _put(parts["Stop"], disabled=ended)
             reason = self._trouble()
-            _put(parts["Back to sound state"].layout, display="" if reason and hasattr(self.run, "rewind") else "none")
+            _put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
             _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
                 value = self.run.hyperparameters.get(name, slider.value)
@@ -224,6 +222,13 @@ class RunControls:
                     self._known[name] = value
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
+            self._breakpoints.refresh(ended=ended)
+            self._step_picture.refresh(parts["by"].value)
+
+    def _is_unsound(self) -> bool:
+        """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
+        trouble = getattr(self.run, "trouble", None) is not None or self.run.state == "failed"
+        return trouble or bool(exploded(self.run.recording, self.run.progress[0]))
 
     def _trouble(self) -> str:
         """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
@@ -244,6 +249,8 @@ class RunControls:
         pacer.forget(self._tick)
         with self._lock:
             self._parts, self._sliders = {}, {}
+            if self._step_picture is not None:
+                self._step_picture.dispose()
             widget, self._widget = self._widget, None
         if widget is not None:
             close(widget)
@@ -255,8 +262,9 @@ class RunControls:
         from IPython.display import display
 
         show: Any = display  # untyped
-        show({"text/html": f"<div>{escape(self.text)}</div>", "text/plain": self.text}, raw=True)
         bundle = self.widget._repr_mimebundle_()
+        still = f'<div data-lab-twin="{self._parts["text"].twin}">{escape(self.text)}</div>'
+        show({"text/html": still, "text/plain": self.text}, raw=True)
         show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
 
 

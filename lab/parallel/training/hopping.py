@@ -1,0 +1,118 @@
+"""Into the steps of a training on ranks: one step of a collective at a time, on all ranks alike."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+
+from lab.errors import RunError
+from lab.events.gate import Condition
+from lab.events.recording import Recording
+from lab.parallel.ranks.hops import Allowed, AtHop
+
+
+class Hopping:
+    """What of a `Look` ranks can do: they are held before each step of a collective (`lab.parallel.ranks.hops`).
+
+    Args:
+        units: ("hop",), or () where ranks make no collectives in a step.
+        order: tells all ranks between two steps; called in the run's thread.
+        say: tells all ranks at once; called in any thread.
+
+    Attributes:
+        held: called in the run's thread with the words for where ranks are held.
+    """
+
+    def __init__(
+        self, units: tuple[str, ...], order: Callable[[str, float], object], say: Callable[[object], object]
+    ) -> None:
+        self.units = units
+        self.graph: Recording | None = None
+        self.breakpoints: tuple[str, ...] = ()
+        self.held: Callable[[str], object] = lambda words: None
+        self._order, self._say = order, say
+        self._lock = threading.Lock()
+        self._hold = 0  # number of the hold that is wanted, or was last
+        self._is_wanted = self._has_ended = False
+        self._of_ranks = 0  # number of the hold that the ranks have, 0 for none
+        self._n_allowed = 0.0
+        self._at: AtHop | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether ranks wait before a step of a collective."""
+        return self._at is not None
+
+    def step(self, n: int, unit: str) -> None:
+        """Let ranks do `n` steps of collectives more."""
+        with self._lock:
+            self._at = None
+            if self._is_wanted and not self._has_ended:
+                self._n_allowed += n
+            else:  # another hold, so that what this one let through and was not used is forgotten
+                self._hold, self._n_allowed = self._hold + 1, float(n)
+                self._is_wanted, self._has_ended = True, False
+            allowed = Allowed(self._hold, self._n_allowed)
+        if self._of_ranks == allowed.hold:
+            self._say(allowed)
+
+    def go_on(self) -> None:
+        """Let ranks do all steps, from the next step of the training on without asking."""
+        with self._lock:
+            self._at, self._is_wanted, self._n_allowed = None, False, math.inf
+        if self._of_ranks:
+            self._say(Allowed(self._of_ranks, math.inf))
+
+    def leave(self) -> None:
+        """The same."""
+        self.go_on()
+
+    def add(self, condition: Condition) -> str:
+        """Operations run on workers, out of reach.
+
+        Raises:
+            RunError: always.
+        """
+        raise RunError("ranks cannot be held at an operation", given=str(condition), hint="bounds hold there, too")
+
+    def remove(self, name: str) -> None:
+        """There is none."""
+
+    def begin(self, step: int) -> None:
+        """A step of the training begins: the order goes before it."""
+        with self._lock:
+            wanted = self._hold if self._is_wanted else 0
+            allowed = Allowed(wanted, self._n_allowed)
+        if wanted != self._of_ranks:
+            self._order("hops", wanted)
+            self._of_ranks = wanted
+            if wanted:
+                self._say(allowed)
+
+    def step_ended(self) -> None:
+        """The run is held between two steps."""
+        with self._lock:
+            self._has_ended = True
+
+    def end(self) -> None:
+        """The run ended."""
+
+    def heard(self, word: AtHop) -> None:
+        """Rank 0 waits; so will all others."""
+        with self._lock:
+            if word.hold != self._hold or word.n_allowed != self._n_allowed:
+                return  # more was allowed since
+            self._at = word
+        self.held(words_for(word))
+
+
+def words_for(word: AtHop) -> str:
+    """Where ranks are held, as the run's `reason` says it.
+
+    Example:
+        >>> words_for(AtHop(1, 3, "all_reduce", "ring", 0, 6, 0.0))
+        'held before step 1 of 6 of the ring all-reduce'
+    """
+    operation = word.operation.replace("_", "-")
+    return f"held before step {word.step + 1} of {word.n_steps} of the {word.algorithm} {operation}"

@@ -1,0 +1,126 @@
+"""Into the steps of a run: operation by operation, node by node of the backward walk, or on to a breakpoint.
+
+The run's own thread is held by a `Gate`; what the step did until then is in a recording of its own, which begins anew
+with each step, so that a picture of it stays small however long the run is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lab.events import EVENTS, Detail, Recording, bus
+from lab.events.gate import UNITS, Condition, Gate, Passing
+
+PER_OPERATION = tuple(kind for kind in EVENTS.values() if kind.per_operation)
+LIMIT = 200_000
+"""Events of one step that are kept; more are counted as dropped."""
+
+
+class Inside:
+    """What is known of the step under way while somebody looks into it; nothing, and no cost, while nobody does.
+
+    Args:
+        run: name of the run.
+        held: called in the run's thread with the words for where and why, before it waits.
+
+        abandons: whether a stop leaves the step in its middle.
+
+    Attributes:
+        graph: operations, values and gradients of the step that was looked into last; None before.
+        gate: holds the run's thread.
+    """
+
+    units: tuple[str, ...] = UNITS
+
+    def __init__(self, run: str, held: Callable[[str], object], *, abandons: bool = False) -> None:
+        self.run, self._abandons = run, abandons
+        self.graph: Recording | None = None
+        self.gate = Gate(run, lambda passing, why: held(words_for(passing, why)))
+        self._is_stepped = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the next step is to be looked into."""
+        return self._is_stepped or bool(self.gate.conditions)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the run waits in the middle of a step."""
+        return self.gate.held is not None
+
+    @property
+    def breakpoints(self) -> tuple[str, ...]:
+        """The names of its breakpoints."""
+        return tuple(self.gate.conditions)
+
+    def step(self, n: int, unit: str) -> None:
+        """Let `n` operations ("op") or backward nodes ("node") pass, and hold there."""
+        self._is_stepped = True
+        self.gate.step(n, unit)
+
+    def go_on(self) -> None:
+        """Let the step pass to its end, or to a breakpoint."""
+        self._is_stepped = False
+        self.gate.open()
+
+    def add(self, condition: Condition) -> str:
+        """Hold there from now on, from the next step on at the latest; returns the name of the breakpoint."""
+        name = str(condition)
+        self.gate.conditions = {**self.gate.conditions, name: condition}
+        return name
+
+    def remove(self, name: str) -> None:
+        """Hold there no more."""
+        self.gate.conditions = {n: c for n, c in self.gate.conditions.items() if n != name}
+
+    def leave(self) -> None:
+        """Nobody looks into it any more: the step goes on to its end without a gate, or is abandoned."""
+        self._is_stepped = False
+        if self._abandons:
+            self.gate.abandon()
+        else:
+            self.gate.open(for_good=True)
+
+    # --- in the run's thread ---
+
+    def begin(self, step: int) -> None:
+        """The step of this number begins."""
+        wanted, gated = self.is_wanted, self.run in bus.gates
+        if not (wanted or gated):
+            return
+        self._end_graph()
+        if wanted:
+            self.gate.forget()
+            self.graph = Recording(kinds=PER_OPERATION, run=self.run, detail=Detail.VALUE, limit=LIMIT)
+            self.graph.meta["title"] = f"step {step} of {self.run}"
+            bus.attach(self.graph)
+        if wanted != gated:
+            bus.set_gate(self.run, self.gate if wanted else None)
+
+    def step_ended(self) -> None:
+        """The step is done, and the run is held behind it: what it was let through is forgotten."""
+        if self._is_stepped:
+            self.gate.open()
+
+    def end(self) -> None:
+        """The run ended."""
+        bus.set_gate(self.run, None)
+        self._end_graph()
+
+    def _end_graph(self) -> None:
+        if self.graph is not None:
+            self.graph.close()
+
+
+def words_for(passing: Passing, why: str) -> str:
+    """Where a run is held, as its `reason` says it.
+
+    Example:
+        >>> words_for(Passing("op", 12, "matmul", "1", None), "")
+        'held after matmul of 1 (node 12)'
+        >>> words_for(Passing("node", 12, "matmul", "", None), "nan or inf")
+        'nan or inf: held after the backward rule of matmul (node 12)'
+    """
+    rule = "the backward rule of " if passing.unit == "node" else ""
+    place = f"held after {rule}{passing.op}{f' of {passing.module}' if passing.module else ''} (node {passing.node})"
+    return f"{why}: {place}" if why else place

@@ -1,0 +1,107 @@
+"""The gallery, made by the command that a reader runs, opened from disk with the network cut, in each theme."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.test_page import Opened
+from widgets.gallery.exhibits import EXHIBITS
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[2]
+LOOKS: list[tuple[dict[str, Any], str]] = [
+    ({"color_scheme": "light"}, "light"), ({"color_scheme": "dark"}, "dark"),
+    ({"color_scheme": "light", "contrast": "more"}, "contrast"),
+    ({"color_scheme": "dark", "contrast": "more"}, "contrast-dark"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("gallery") / "gallery.html"
+    command = [sys.executable, "-m", "lab", "gallery", "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert said[-1] == f"The gallery is in {out}"
+    assert all(line.endswith(" ...") for line in said[:-1])
+    assert len(said) > 6
+    return out
+
+
+@pytest.fixture(params=LOOKS, ids=lambda look: look[1])
+def opened(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
+    wanted, theme = request.param
+    context = browser.new_context(**wanted, offline=True, viewport={"width": 1100, "height": 1000})
+    page = Opened(context, path)
+    assert page.ready().evaluate("() => document.body.dataset.labTheme") == theme
+    yield page
+    context.close()
+
+
+def drawn(page: Page) -> None:
+    """Wait until every picture that has something to draw is drawn."""
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".lab-plot")].every(plot => plot.querySelector(".main-svg"))
+             && [...document.querySelectorAll(".lab-scene")].every(
+                  scene => scene.dataset.labTheme === document.body.dataset.labTheme
+                           && scene.dataset.labSize === document.body.dataset.labSize)"""
+    )
+
+
+def test_every_exhibit_is_drawn_from_disk_with_the_network_cut_and_nothing_complains(
+    opened: Opened, path: Path, shots: Path
+):
+    page = opened.page
+    drawn(page)
+    headings = page.get_by_role("heading", level=2).all_text_contents()
+    assert headings == [*(exhibit.title for exhibit in EXHIBITS), "Nothing yet"]
+    for exhibit in EXHIBITS:
+        region = page.get_by_role("region", name=exhibit.title, exact=True)
+        assert region.locator(".lab-node, .lab-plot .trace").count() > 1
+        made = "paced" if exhibit.run == "pipeline" else "run"
+        expect(region.locator(".lab-provenance")).to_have_attribute("data-made", made)
+        expect(region.locator(".lab-provenance svg path")).to_have_count(1)
+    page.screenshot(path=str(shots / f"gallery-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
+    assert opened.trouble == []
+
+
+@pytest.mark.parametrize("size", ["normal", "projector"])
+def test_it_has_no_serious_fault_that_axe_finds(opened: Opened, size: str):
+    page = opened.page
+    page.get_by_label("size").select_option(size)
+    drawn(page)
+    found = [
+        (v["id"], v["impact"], [node["html"][:120] for node in v["nodes"]])
+        for v in Axe().run(page).response["violations"]
+        if v["impact"] in {"serious", "critical"}
+    ]
+    assert found == []
+
+
+def test_every_player_steps_by_itself_and_says_what_it_shows(opened: Opened):
+    page = opened.page
+    for exhibit in EXHIBITS:
+        region = page.get_by_role("region", name=exhibit.title, exact=True)
+        first, last = region.get_by_role("button", name="first frame"), region.get_by_role("slider")
+        if exhibit.opens_at_end:
+            first.click()
+        of = region.locator(".lab-step").text_content() or ""
+        assert of.startswith("1 of ")
+        words = region.locator(".lab-text-twin").text_content()
+        last.focus()
+        page.keyboard.press("End")
+        n = of.removeprefix("1 of ")
+        expect(region.locator(".lab-step")).to_have_text(f"{n} of {n}")
+        expect(region.locator(".lab-text-twin")).not_to_have_text(words or "")
+    assert opened.trouble == []

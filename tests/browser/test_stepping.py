@@ -1,0 +1,96 @@
+"""Into a step of a training from the page: operation by operation, node by node, on to a breakpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.browser.harness import LabPage
+from tests.browser.test_views import button, says
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+Open = Callable[..., LabPage]
+
+STEPPED = """
+import lab
+from widgets import RunControls
+train, test = lab.data.digits()
+model = lab.nn.mlp(64, 16, 10, rng=0)
+run = lab.fit(model, train, epochs=100, batch_size=32, paused=True)
+RunControls(run)
+"""
+
+
+def choose(lab: LabPage, name: str, label: str) -> None:
+    lab.page.get_by_label(name, exact=True).select_option(label=label)
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page: Open, shots: Path, theme: str):
+    lab = lab_page(STEPPED)
+    lab.theme(theme)
+    says(lab, "‖ paused")
+    choose(lab, "Step by", "operation")
+    for n in range(1, 4):
+        button(lab, "Step").click()
+        lab.until("print(0 if run.graph is None else len(run.graph.positions(lab.events.OpRecorded)))", str(n))
+    says(lab, "held after relu of 1")
+    nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
+    lab.page.wait_for_function("() => document.querySelector('.lab-scene')?.textContent.includes('relu')")
+    n_forward = nodes.count()
+    choose(lab, "Step by", "backward node")
+    for _ in range(3):
+        before = lab.kernel("print(run.reason)")
+        button(lab, "Step").click()
+        lab.until(f"print(run.reason != {before!r} and run.state)", "paused")
+    says(lab, "held after the backward rule of")
+    lab.page.wait_for_function("() => document.querySelector('.lab-scene').textContent.includes('grad')")
+    assert nodes.count() > n_forward
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / f"stepping-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
+    choose(lab, "Break on", "gradient norm above")
+    lab.page.get_by_label("Bound", exact=True).fill("0")
+    button(lab, "Add").click()
+    says(lab, "held after")
+    button(lab, "gradient above 0").wait_for()
+    button(lab, "Resume").click()
+    says(lab, "the norm of the gradient of step")
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / f"breakpoint-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
+    button(lab, "gradient above 0").click()
+    button(lab, "Resume").click()
+    says(lab, "▶ running")
+    button(lab, "Stop").click()
+    says(lab, "■ stopped")
+    assert lab.cell_errors() == []
+    assert lab.errors == []
+
+
+ON_RANKS = """
+import lab
+from lab.parallel import Cluster, DataParallel
+from widgets import RunControls
+cluster = Cluster(2)
+run = lab.fit(lab.nn.mlp(64, 16, 10, rng=0), lab.data.digits()[0], epochs=3, paused=True, on=DataParallel(cluster))
+RunControls(run)
+"""
+
+
+def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_come(lab_page: Open, shots: Path):
+    lab = lab_page(ON_RANKS, fresh=True)
+    lab.theme("JupyterLab Light")
+    says(lab, "‖ paused")
+    choose(lab, "Step by", "collective step")
+    button(lab, "Step").click()
+    says(lab, "held before step 2 of 2 of the ring all-reduce")
+    lab.until("print(sorted(run.recording.columns(lab.events.ChunkMoved)['step'].tolist()))", "[0, 0]")
+    lab.page.locator(".lab-scene .lab-node[data-key]").first.wait_for()
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-ranks.png")
+    button(lab, "Step").click()
+    lab.until("print(run.progress[0])", "1")
+    button(lab, "Resume").click()
+    says(lab, "finished")
+    lab.kernel("cluster.close()")
+    assert lab.cell_errors() == []
+    assert lab.errors == []

@@ -1,0 +1,170 @@
+// Where the reader looks: pan, zoom, fit, and, when all of it cannot be read, the part that matters now.
+import { calm } from "./common.js";
+import { magnified } from "./look.js";
+
+export const GLIDE = 350;
+export const ease = (part) => 1 - (1 - part) ** 3;
+const mix = (a, b, part) => a + (b - a) * part;
+const MARGIN = 28;
+// Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
+export const readable = () => 0.9 * magnified();
+const largest = () => 1.25 * magnified();
+
+export class Camera {
+  // `changed(moving)` is called when the view is another; moving: more of it will follow at once. `took()`: by the reader.
+  constructor(changed, took) {
+    Object.assign(this, { changed, took, view: { k: 1, x: 0, y: 0 }, size: { w: 0, h: 0 }, box: { left: 0, top: 0, w: 1, h: 1 } });
+    this.taken = false; // the reader has panned or zoomed: leave the view alone
+    this.whole = false; // the reader wants to see all of it, readable or not
+    this.glide = null;
+  }
+
+  toStage = (x, y) => [x * this.view.k + this.view.x, y * this.view.k + this.view.y];
+  toScene = (x, y) => [(x - this.view.x) / this.view.k, (y - this.view.y) / this.view.k];
+
+  // The part of the scene in the stage, and `more` of the stage's size at each side of it.
+  sight(more = 0) {
+    const { w, h } = this.size;
+    const [left, top] = this.toScene(-w * more, -h * more);
+    const [right, bottom] = this.toScene(w * (1 + more), h * (1 + more));
+    return { left, top, right, bottom };
+  }
+
+  // The sides of the stage beyond which the picture goes on.
+  beyond() {
+    const [left, top] = this.toStage(this.box.left, this.box.top);
+    const [right, bottom] = this.toStage(this.box.left + this.box.w, this.box.top + this.box.h);
+    const over = { left: left < -1, right: right > this.size.w + 1, top: top < -1, bottom: bottom > this.size.h + 1 };
+    return Object.keys(over).filter((side) => over[side]).join(" ");
+  }
+
+  // How high the stage shall be for this picture, at `least` so large.
+  height(most, least) {
+    const k = Math.min(largest(), Math.max((this.size.w - 2 * MARGIN) / this.box.w, least));
+    return Math.round(Math.min(most, Math.max(160, this.box.h * k + 2 * MARGIN)));
+  }
+
+  scaleFor(box) {
+    return Math.min((this.size.w - 2 * MARGIN) / box.w, (this.size.h - 2 * MARGIN) / box.h);
+  }
+
+  readable(box) {
+    return this.scaleFor(box) >= readable();
+  }
+
+  // To all of it, or to `lively()`, the part that matters now, if all cannot be read.
+  fit(glides, lively) {
+    const goal = this.glide?.to ?? this.view;
+    const to = this.wanted(goal, lively);
+    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return this.changed(Boolean(this.glide));
+    if (glides && !calm()) {
+      this.glide = { from: this.view, to, since: performance.now() };
+      return this.changed(true);
+    }
+    this.glide = null;
+    this.view = to;
+    return this.changed(false);
+  }
+
+  // A part that is in sight already stays where it is.
+  wanted(now, lively) {
+    const { box, size } = this;
+    const all = this.scaleFor(box);
+    const part = this.whole || all >= readable() ? null : lively();
+    const k = Math.max(0.01, Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
+    const along = (from, length, room, last, at, span) => {
+      if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
+      const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
+      const centred = seen ? last : room / 2 - (at + span / 2) * k;
+      return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, centred));
+    };
+    const goal = part ?? box;
+    return { k, x: along(box.left, box.w, size.w, now.x, goal.left, goal.w), y: along(box.top, box.h, size.h, now.y, goal.top, goal.h) };
+  }
+
+  // One frame of a glide; true while there are more.
+  tick(now) {
+    if (!this.glide) return false;
+    const { from, to, since } = this.glide;
+    const part = ease(Math.min(1, (now - since) / GLIDE));
+    this.view = { k: mix(from.k, to.k, part), x: mix(from.x, to.x, part), y: mix(from.y, to.y, part) };
+    if (part === 1) this.glide = null;
+    this.changed(part < 1);
+    return part < 1;
+  }
+
+  takeOver(next, moving = false) {
+    this.taken = true;
+    this.glide = null;
+    this.view = next;
+    this.took();
+    this.changed(moving);
+  }
+
+  zoom(factor, [cx, cy] = [this.size.w / 2, this.size.h / 2], moving = false) {
+    const { view } = this;
+    const k = Math.min(6, Math.max(Math.min(0.05, this.scaleFor(this.box)), view.k * factor));
+    const ratio = k / view.k;
+    this.takeOver({ k, x: cx - (cx - view.x) * ratio, y: cy - (cy - view.y) * ratio }, moving);
+  }
+
+  pan(dx, dy, moving = false) {
+    this.takeOver({ ...this.view, x: this.view.x + dx, y: this.view.y + dy }, moving);
+  }
+
+  centre(x, y, moving = false) {
+    this.takeOver({ ...this.view, x: this.size.w / 2 - x * this.view.k, y: this.size.h / 2 - y * this.view.k }, moving);
+  }
+
+  // So that a place of the scene can be seen.
+  reveal(x, y) {
+    const [sx, sy] = this.toStage(x, y);
+    if (sx <= 20 || sy <= 20 || sx >= this.size.w - 20 || sy >= this.size.h - 20) this.centre(x, y);
+  }
+}
+
+// Pan with one finger or the mouse, zoom with two or Ctrl and the wheel. Returns whether the last press was a drag.
+export function gestures(picture, stage, camera) {
+  const pointers = new Map();
+  let dragged = false;
+  const inStage = (x, y) => {
+    const box = stage.getBoundingClientRect();
+    return [x - box.left, y - box.top];
+  };
+  picture.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    pointers.set(event.pointerId, [event.clientX, event.clientY]);
+    if (pointers.size === 1) dragged = false;
+  });
+  picture.addEventListener("pointermove", (event) => {
+    const before = pointers.get(event.pointerId);
+    if (!before) return;
+    const now = [event.clientX, event.clientY];
+    const [dx, dy] = [now[0] - before[0], now[1] - before[1]];
+    if (!dragged && Math.hypot(dx, dy) < 4) return;
+    dragged = true;
+    picture.setPointerCapture(event.pointerId);
+    if (pointers.size === 1) camera.pan(dx, dy, true);
+    else if (pointers.size === 2) {
+      const [other] = [...pointers].filter(([id]) => id !== event.pointerId).map(([, place]) => place);
+      const factor = Math.hypot(now[0] - other[0], now[1] - other[1]) / (Math.hypot(before[0] - other[0], before[1] - other[1]) || 1);
+      camera.zoom(factor, inStage((now[0] + other[0]) / 2, (now[1] + other[1]) / 2), true);
+    }
+    pointers.set(event.pointerId, now);
+  });
+  for (const name of ["pointerup", "pointercancel"]) {
+    picture.addEventListener(name, (event) => {
+      if (pointers.delete(event.pointerId) && dragged) camera.changed(false);
+    });
+  }
+  picture.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey && !event.metaKey) return; // plain wheels scroll the notebook
+      event.preventDefault();
+      camera.zoom(Math.exp(-event.deltaY * 0.01), inStage(event.clientX, event.clientY), true);
+    },
+    { passive: false },
+  );
+  return () => dragged;
+}

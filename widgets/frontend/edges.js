@@ -1,0 +1,165 @@
+// The edges of a scene: where they run is worked out when somebody can see them; which share both their nodes, always.
+import { clip, setText, svg, textWidth } from "./common.js";
+import { edgeShape, lanes } from "./geometry.js";
+
+export class Edges {
+  // `at(key)` gives a node with its place of now.
+  constructor(at) {
+    Object.assign(this, { at, family: "", lit: new Set() });
+    this.lines = svg("g", { "aria-hidden": "true", class: "lab-lines" });
+    this.labels = svg("g", { "aria-hidden": "true", class: "lab-edge-labels" });
+    this.entries = new Map(); // key -> {key, edge, lane, box, g, line, head, text}; g null: nobody can see it
+    this.of = new Map(); // node key -> Set of keys
+    this.pairs = new Map(); // both nodes -> keys
+  }
+
+  // Returns which are new, and whether others have changed or gone.
+  update(wanted, born) {
+    const { entries } = this;
+    const stale = new Set(); // pairs that gained or lost one
+    const fresh = [];
+    let others = false;
+    let n = 0;
+    for (const key in wanted) {
+      const edge = wanted[key];
+      let entry = entries.get(key);
+      n += 1;
+      if (entry?.edge === edge) continue;
+      if (entry) others = true;
+      else fresh.push(key);
+      if (entry && (entry.edge.s !== edge.s || entry.edge.t !== edge.t || !entry.edge.bends !== !edge.bends)) this.unlink(entry, stale);
+      if (!entry) entries.set(key, (entry = { key, lane: 0, g: null, line: null, born, pair: null }));
+      entry.edge = edge;
+      if (entry.pair === null) this.link(entry, stale);
+      this.moved(entry);
+      if (entry.g) this.paint(entry);
+    }
+    for (const [key, entry] of entries.size > n ? entries : []) {
+      if (Object.hasOwn(wanted, key)) continue;
+      this.hide(entry);
+      entries.delete(key);
+      this.unlink(entry, stale);
+      others = true;
+    }
+    for (const pair of stale) {
+      const keys = [...(this.pairs.get(pair) ?? [])];
+      const offsets = lanes(keys.map((key) => [key, entries.get(key).edge]));
+      for (const key of keys) {
+        const entry = entries.get(key);
+        if (entry.lane === (offsets.get(key) ?? 0)) continue;
+        entry.lane = offsets.get(key) ?? 0;
+        this.moved(entry);
+      }
+    }
+    return { fresh, others };
+  }
+
+  link(entry, stale) {
+    const { s, t, bends } = entry.edge;
+    for (const end of [s, t]) {
+      if (!this.of.has(end)) this.of.set(end, new Set());
+      this.of.get(end).add(entry.key);
+    }
+    entry.ends = [s, t];
+    entry.pair = bends ? "" : s < t ? `${s}\0${t}` : `${t}\0${s}`;
+    if (!entry.pair) return;
+    if (!this.pairs.has(entry.pair)) this.pairs.set(entry.pair, new Set());
+    this.pairs.get(entry.pair).add(entry.key);
+    if (this.pairs.get(entry.pair).size > 1) stale.add(entry.pair);
+  }
+
+  unlink(entry, stale) {
+    for (const end of entry.ends) this.of.get(end)?.delete(entry.key);
+    this.pairs.get(entry.pair)?.delete(entry.key);
+    if (entry.pair) stale.add(entry.pair);
+    [entry.pair, entry.lane] = [null, 0];
+  }
+
+  // One of its ends is elsewhere, or it runs otherwise.
+  moved(entry) {
+    entry.box = null;
+    entry.stale = true;
+    if (entry.g) this.route(entry);
+  }
+
+  // About where it is: enough to know whether it can be in sight.
+  boxOf(entry) {
+    if (entry.box) return entry.box;
+    const { edge, lane } = entry;
+    const [source, target] = [this.at(edge.s), this.at(edge.t)];
+    if (!source || !target) return null;
+    const more = Math.abs(lane) + (edge.s === edge.t ? source.w / 2 + 32 : 0) + 8;
+    let [left, right] = [Math.min(source.x, target.x), Math.max(source.x, target.x)];
+    let [top, bottom] = [Math.min(source.y, target.y), Math.max(source.y, target.y)];
+    for (const [x, y] of edge.bends ?? []) {
+      [left, right, top, bottom] = [Math.min(left, x), Math.max(right, x), Math.min(top, y), Math.max(bottom, y)];
+    }
+    entry.box = { left: left - more, right: right + more, top: top - more, bottom: bottom + more };
+    return entry.box;
+  }
+
+  show(entry) {
+    if (entry.g) return;
+    const line = this.lineOf(entry);
+    const head = svg("path", { class: "lab-head" });
+    const text = svg("g", { class: "lab-edge-label" }, svg("rect", { rx: 6, height: 18, y: -9 }), svg("text", { dy: "0.35em" }));
+    const g = svg("g", { class: "lab-edge", "data-key": entry.key }, svg("path", { class: "lab-hit" }), line, head);
+    if (entry.born) g.classList.add("lab-born");
+    Object.assign(entry, { g, head, text, born: false });
+    this.lines.append(g);
+    this.labels.append(text);
+    this.paint(entry);
+    this.route(entry);
+  }
+
+  hide(entry) {
+    if (!entry.g) return;
+    entry.g.remove();
+    entry.text.remove();
+    Object.assign(entry, { g: null, head: null, text: null, line: null, born: false });
+  }
+
+  // Its line, in the picture or not: tokens run along it in either case.
+  lineOf(entry) {
+    if (!entry.line) {
+      entry.line = svg("path", { class: "lab-line" });
+      entry.stale = true;
+    }
+    if (entry.stale && !entry.g) {
+      const shape = this.shape(entry);
+      if (shape) entry.line.setAttribute("d", shape.line);
+      entry.stale = false;
+    }
+    return entry.line;
+  }
+
+  paint({ key, edge, g, text }) {
+    g.dataset.state = text.dataset.state = edge.state ?? "idle";
+    g.style.setProperty("--lab-width", edge.width ?? 1.5);
+    const lit = this.lit.has(key);
+    g.toggleAttribute("data-lit", lit);
+    text.toggleAttribute("data-lit", lit);
+    const font = `500 12px ${this.family}`;
+    const words = clip(edge.label ?? "", font, 180);
+    setText(text.lastChild, words);
+    text.toggleAttribute("hidden", !words);
+    const across = words ? textWidth(words, font) + 10 : 0;
+    text.firstChild.setAttribute("width", across);
+    text.firstChild.setAttribute("x", -across / 2);
+  }
+
+  shape({ edge, lane }) {
+    const [source, target] = [this.at(edge.s), this.at(edge.t)];
+    return source && target ? edgeShape(edge, source, target, lane) : null;
+  }
+
+  route(entry) {
+    const shape = this.shape(entry);
+    if (!shape) return;
+    entry.line.setAttribute("d", shape.line);
+    entry.g.firstChild.setAttribute("d", shape.line);
+    entry.head.setAttribute("d", shape.head);
+    entry.text.setAttribute("transform", `translate(${shape.middle[0]} ${shape.middle[1]})`);
+    entry.stale = false;
+  }
+}

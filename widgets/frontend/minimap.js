@@ -1,0 +1,86 @@
+// All of a large picture in a thumb's size, with a frame around what the stage shows; dragging moves the view. It is for
+// the eye and the mouse: by keyboard, Shift and the arrow keys move the view, so screen readers need not meet it.
+import { html, table } from "./common.js";
+
+const MOST = { w: 200, h: 60 };
+const PAUSE = 400; // ms between two pictures of a graph that grows
+
+export class Minimap {
+  constructor(camera) {
+    this.camera = camera;
+    this.canvas = html("canvas");
+    this.window = html("div", { class: "lab-window" });
+    this.element = html("div", { class: "lab-minimap", "aria-hidden": "true", hidden: "", title: "all of it: drag to move (Shift and arrow keys)" }, this.canvas, this.window);
+    this.k = 1;
+    this.size = [0, 0];
+    this.last = 0;
+    const go = (event) => {
+      const box = this.canvas.getBoundingClientRect();
+      const { left, top } = camera.box;
+      camera.centre(left + (event.clientX - box.left) / this.k, top + (event.clientY - box.top) / this.k, true);
+    };
+    this.element.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      this.element.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      go(event);
+    });
+    this.element.addEventListener("pointermove", (event) => this.element.hasPointerCapture(event.pointerId) && go(event));
+    this.element.addEventListener("pointerup", () => camera.changed(false));
+  }
+
+  // Once there it stays, so that the page does not jump; what it shows can wait a little.
+  update(nodes, mode) {
+    const { camera, element } = this;
+    if (!camera.size.w || (element.hidden && !camera.beyond())) return;
+    element.hidden = false;
+    const wait = this.last + PAUSE - performance.now();
+    clearTimeout(this.timer);
+    if (wait > 0) this.timer = setTimeout(() => this.paint(nodes, mode), wait);
+    else this.paint(nodes, mode);
+  }
+
+  paint(nodes, mode) {
+    this.last = performance.now();
+    const { camera, canvas } = this;
+    const { box } = camera;
+    this.k = Math.min(MOST.w / box.w, MOST.h / box.h);
+    const [w, h] = (this.size = [Math.max(24, Math.ceil(box.w * this.k)), Math.max(12, Math.ceil(box.h * this.k))]);
+    const scale = Math.min(window.devicePixelRatio || 1, 2);
+    [canvas.width, canvas.height] = [w * scale, h * scale];
+    [canvas.style.width, canvas.style.height] = [`${w}px`, `${h}px`];
+    const context = canvas.getContext("2d");
+    const colours = table().colours[mode];
+    const k = this.k * scale;
+    const alike = { idle: [], lively: [], trouble: [] };
+    for (const { node } of nodes.values()) {
+      if (node.kind === "frame") {
+        context.strokeStyle = colours.line;
+        context.strokeRect((node.x - node.w / 2 - box.left) * k, (node.y - node.h / 2 - box.top) * k, node.w * k, node.h * k);
+      } else (alike[node.state === "active" || node.state === "new" ? "lively" : node.state === "trouble" ? "trouble" : "idle"]).push(node);
+    }
+    for (const [name, colour, least] of [["idle", colours.line, 1], ["lively", colours.forward, 3], ["trouble", colours.trouble, 3]]) {
+      context.fillStyle = colour;
+      for (const node of alike[name]) {
+        const [across, high] = [Math.max(least, node.w * k), Math.max(least, node.h * k)];
+        context.fillRect((node.x - box.left) * k - across / 2, (node.y - box.top) * k - high / 2, across, high);
+      }
+    }
+    this.follow();
+  }
+
+  // The frame around what the stage shows.
+  follow() {
+    if (this.element.hidden) return;
+    const { camera, k, size } = this;
+    const { left, top, right, bottom } = camera.sight();
+    const [x, y] = [Math.max(0, (left - camera.box.left) * k), Math.max(0, (top - camera.box.top) * k)];
+    const w = Math.min(size[0], (right - camera.box.left) * k) - x;
+    const h = Math.min(size[1], (bottom - camera.box.top) * k) - y;
+    this.window.style.cssText = `transform:translate(${x}px,${y}px);width:${Math.max(4, w)}px;height:${Math.max(4, h)}px`;
+  }
+
+  dispose() {
+    clearTimeout(this.timer);
+  }
+}

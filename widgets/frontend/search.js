@@ -1,0 +1,76 @@
+// A field that finds nodes by their words: Enter goes to the next, Shift+Enter back, Escape ends it; the count is spoken.
+import { html, setText } from "./common.js";
+
+const MANY_NODES = 40; // fewer are found by looking
+const PATIENCE = 250; // ms after the last letter before the kernel is asked
+
+export class Search {
+  // `look(words)` gives the keys of the nodes that match; `mark(keys, key)` shows them, with one that is looked at;
+  // `ask(words)` tells who else searches.
+  constructor(look, mark, ask) {
+    Object.assign(this, { look, mark, ask, hits: [], at: -1, words: "" });
+    this.field = html("input", { type: "search", placeholder: "find", "aria-label": "find nodes", title: "find nodes (/): Enter next, Shift+Enter back, Escape clears", autocomplete: "off", spellcheck: "false" });
+    this.count = html("output", { "aria-live": "polite" });
+    this.element = html("div", { class: "lab-search", hidden: "" }, this.field, this.count);
+    this.field.addEventListener("input", () => this.find(this.field.value));
+  }
+
+  offer(nNodes, asked) {
+    this.element.hidden = !(asked || nNodes > MANY_NODES || this.words);
+  }
+
+  focus() {
+    if (this.element.hidden) return false;
+    this.field.focus();
+    this.field.select();
+    return true;
+  }
+
+  find(words) {
+    this.words = words.trim();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(this.words), PATIENCE);
+    this.again();
+    this.at = -1;
+    this.say();
+  }
+
+  // The picture is another: what was found may be gone, and more may have come.
+  again() {
+    const key = this.hits[this.at];
+    this.hits = this.words ? this.look(this.words) : [];
+    this.at = this.hits.indexOf(key);
+    this.mark(this.hits, null);
+    this.say();
+  }
+
+  say() {
+    const n = this.hits.length;
+    setText(this.count, !this.words ? "" : this.at >= 0 ? `${this.at + 1} of ${n}` : n ? `${n} found` : "none found");
+  }
+
+  key(event) {
+    if (event.key === "Escape") {
+      if (!this.words && !this.field.value) return false;
+      this.field.value = "";
+      this.find("");
+    } else if (event.key === "Enter") {
+      const n = this.hits.length;
+      if (!n) return true;
+      this.at = this.at < 0 ? (event.shiftKey ? n - 1 : 0) : (this.at + (event.shiftKey ? n - 1 : 1)) % n;
+      this.mark(this.hits, this.hits[this.at]);
+      this.say();
+    } else return false;
+    return true;
+  }
+
+  dispose() {
+    clearTimeout(this.timer);
+  }
+}
+
+// Every word has to be somewhere in what the node shows or says.
+export function matches(node, words) {
+  const text = `${node.label ?? ""} ${node.sublabel ?? ""} ${node.gradient ?? ""} ${node.aria ?? ""}`.toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}

@@ -1,0 +1,1 @@
+"""The gallery: every view beside every other, from recordings of runs that take place when it is made."""

@@ -1,0 +1,100 @@
+"""What hangs in the gallery, in its order: the one list to which a new view is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lab.events import Recording
+from widgets.export.film import frames_of, stops_of
+from widgets.export.page import Frame, Part, page_of
+from widgets.fold import Positions
+from widgets.gallery.runs import Runs
+from widgets.view import View
+from widgets.views.cluster.view import ClusterView
+from widgets.views.data_parallel.view import DataParallelView
+from widgets.views.graph.view import GraphView
+from widgets.views.pipeline.view import PipelineView
+from widgets.views.ring.view import RingView
+from widgets.views.training.gradient import GradientView
+from widgets.views.training.loss import LossView
+
+MOST_FRAMES = 40
+"""Of one exhibit."""
+
+
+class Exhibit(NamedTuple):
+    """One player of the gallery.
+
+    Attributes:
+        title: its heading.
+        about: one sentence that says what to look for.
+        view: the view that it shows.
+        run: which recording: a name of `Runs`.
+        made: makes the view of the recording; the view itself if not given.
+        opens_at_end: whether its last picture is seen first.
+        stops: which of the view's stops it has; all if not given.
+    """
+
+    title: str
+    about: str
+    view: type[View[Any]]
+    run: str
+    made: Callable[[Recording], View[Any]] | None = None
+    opens_at_end: bool = False
+    stops: Callable[[Positions], Positions] | None = None
+
+
+def _two_steps(stops: Positions) -> Positions:
+    """The first and the last step of data-parallel training: each has four phases."""
+    return np.append(stops[:4], stops[-4:])
+
+
+EXHIBITS: list[Exhibit] = [
+    Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
+            GraphView, "graph"),
+    Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
+            GraphView, "network", opens_at_end=True),
+    Exhibit("Loss", "The loss of every batch, its mean, and loss and accuracy on data that it never saw.",
+            LossView, "training", opens_at_end=True),
+    Exhibit("Gradients", "How long each gradient is from step to step, and how the entries of one spread.",
+            GradientView, "training", opens_at_end=True),
+    Exhibit("All-reduce, ring", "Chunks travel around; which parts are in them, and how many bytes each rank sent.",
+            RingView, "ring"),
+    Exhibit("All-reduce, naive", "The same sum by way of rank 0, which sends most.", RingView, "naive"),
+    Exhibit("Broadcast", "What rank 0 has goes to all.", RingView, "broadcast"),
+    Exhibit("Data parallel", "Each replica takes its shard, all sum their gradients and make the same update: the "
+            "first step and the last.", DataParallelView, "replicas", stops=_two_steps),
+    Exhibit("Pipeline", "One step of 1F1B: what each rank does when, beside the same order without delays.",
+            PipelineView, "pipeline", lambda recording: PipelineView(recording, step=2), opens_at_end=True),
+    Exhibit("Workers", "Which worker held which rank, and what it took of memory and processor.",
+            ClusterView, "replicas", opens_at_end=True),
+]  # fmt: skip
+"""Every view is here; a test looks."""
+
+
+def part_of(exhibit: Exhibit, runs: Runs) -> Part:
+    """The player of an exhibit."""
+    view = (exhibit.made or exhibit.view)(getattr(runs, exhibit.run))
+    stops = stops_of([view])
+    if exhibit.stops is not None:
+        stops = exhibit.stops(stops)
+    if exhibit.opens_at_end:  # what came after the last stop, as an evaluation, belongs to it
+        stops = np.append(stops[:-1], len(view.recording))
+    return Part(frames_of([view], stops, MOST_FRAMES), exhibit.title, exhibit.about, exhibit.opens_at_end)
+
+
+def nothing_yet(runs: Runs, exhibits: Sequence[Exhibit]) -> Part:
+    """Every view before anything was recorded."""
+    views = [kind(runs.nothing) for kind in dict.fromkeys(exhibit.view for exhibit in exhibits)]
+    frame = Frame("", tuple(view.picture_at(0) for view in views), "")
+    return Part([frame], "Nothing yet", "What each view says before anything was recorded.")
+
+
+def gallery_page(runs: Runs, exhibits: Sequence[Exhibit] = tuple(EXHIBITS)) -> str:
+    """The gallery as the text of one stand-alone page."""
+    parts = [*(part_of(exhibit, runs) for exhibit in exhibits), nothing_yet(runs, exhibits)]
+    about = "Every view of the lab. Each picture is drawn from events of a run that took place when this page was made."
+    return page_of(parts, "Gallery of autodiff-lab", about)

@@ -1,0 +1,147 @@
+"""What the gallery shows: small runs of everything that there is a view for, each recorded when it is first asked for.
+
+Nothing is made up: a graph is built, a network trained, and four worker processes add, train and pass on activations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from lab.autograd.tensor import tensor
+from lab.data import digits
+from lab.events import Recording, record
+from lab.nn import cross_entropy, mlp
+from lab.training import fit
+
+if TYPE_CHECKING:
+    from lab.parallel import Cluster, Comm
+
+N_RANKS = 4
+
+
+def added_up(comm: Comm, operation: str, algorithm: str) -> Any:
+    """A program of ranks: rank r brings 10 to the power of r, so that a sum shows whose parts are in it."""
+    mine = np.full(8, float(10**comm.rank))
+    if operation == "broadcast":
+        return comm.broadcast_(mine)
+    return comm.all_reduce_(mine, algorithm)
+
+
+class Runs:
+    """Recordings by name; the workers are started for the first that needs them, and end with the block.
+
+    Args:
+        say: told in a line what is done now.
+
+    Example:
+        >>> with Runs(lambda line: None) as runs:
+        ...     runs.graph[-1].root == runs.graph[-2].node
+        False
+    """
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say, self._stack = say, ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def nothing(self) -> Recording:
+        """What a view is given before anything happened."""
+        return Recording()
+
+    @cached_property
+    def graph(self) -> Recording:
+        """Two leaves, a product, a sum, and the walk back."""
+        self._say("Building a small graph and walking it back ...")
+        x, y = tensor(2.0, requires_grad=True, name="x"), tensor(-3.0, requires_grad=True, name="y")
+        with record(detail="value") as rec:
+            (x * y + x.tanh()).backward()
+        rec.meta["title"] = "x * y + tanh(x)"
+        return rec
+
+    @cached_property
+    def network(self) -> Recording:
+        """One step of a small network: forward, loss, backward."""
+        self._say("One step of a small network ...")
+        model = mlp(4, 8, 3, rng=0)
+        rng = np.random.default_rng(0)
+        inputs, targets = rng.normal(size=(6, 4)).astype(np.float32), rng.integers(0, 3, 6)
+        with record(detail="value") as rec:
+            cross_entropy(model(tensor(inputs)), targets).backward()
+        return rec
+
+    @cached_property
+    def training(self) -> Recording:
+        """The digits in this process."""
+        self._say("Training a network on digits ...")
+        train, test = digits()
+        run = fit(mlp(64, 64, 10, rng=0), train, validation=test, epochs=8, name="digits-mlp")
+        run.wait()
+        return run.recording
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """Four worker processes."""
+        from lab.parallel import Cluster
+
+        self._say(f"Starting {N_RANKS} workers ...")
+        return self._stack.enter_context(Cluster(N_RANKS))
+
+    def _collective(self, operation: str, algorithm: str) -> Recording:
+        cluster = self.cluster
+        name = f"{operation.capitalize().replace('_', '-')}{f' by {algorithm}' if algorithm else ''}"
+        self._say(f"{name} on {N_RANKS} workers ...")
+        with record(detail="value") as rec:
+            cluster.launch(added_up, operation, algorithm, time_limit=60)
+        return rec
+
+    @cached_property
+    def ring(self) -> Recording:
+        """An all-reduce in a ring."""
+        return self._collective("all_reduce", "ring")
+
+    @cached_property
+    def naive(self) -> Recording:
+        """An all-reduce by way of rank 0."""
+        return self._collective("all_reduce", "naive")
+
+    @cached_property
+    def broadcast(self) -> Recording:
+        """What rank 0 has goes to all."""
+        return self._collective("broadcast", "")
+
+    @cached_property
+    def replicas(self) -> Recording:
+        """Four replicas train on shards of each batch."""
+        from lab.parallel import DataParallel
+
+        cluster = self.cluster
+        self._say(f"Training on digits, data-parallel on {N_RANKS} workers ...")
+        train, test = digits()
+        model, on = mlp(64, 32, 10, rng=0), DataParallel(cluster, N_RANKS)
+        run = fit(model, train, validation=test, epochs=1, batch_size=128, name="digits-replicas", on=on)
+        run.wait()
+        return run.recording
+
+    @cached_property
+    def pipeline(self) -> Recording:
+        """Four stages on paced devices, so that two cores can play them."""
+        from lab.parallel import Paced, Pipeline
+
+        cluster = self.cluster
+        self._say(f"A pipeline of {N_RANKS} stages, 1F1B, on paced workers ...")
+        (train, _), model = digits(), mlp(64, 48, 32, 24, 10, rng=0)
+        on = Pipeline(cluster, schedule="1f1b", n_stages=N_RANKS, n_micro=8, paced=Paced(20, 40))
+        first = train.inputs[:256], train.targets[:256]
+        run = fit(model, first, epochs=1, batch_size=128, name="digits-pipeline", on=on)
+        run.wait()
+        return run.recording

@@ -1,0 +1,31 @@
+"""What a view of ranks says of a recording that has nothing for it: what it shows, how to get that, and who shows this.
+
+The learner may have taken the wrong view or the wrong recording; so both ways on are named.
+"""
+
+from __future__ import annotations
+
+from lab.events import ActionFinished, CollectiveStarted, ReplicaAdvanced, StepFinished
+from widgets.fold import Events
+
+SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
+            StepFinished: "LossView"}  # fmt: skip
+"""The view for what was recorded, the first that fits."""
+
+
+def nothing_for(view: str, shows: str, write: str, events: Events) -> str:
+    """Why the picture of an ended recording is empty.
+
+    Args:
+        view: the name of its class.
+        shows: the kind of run that it shows.
+        write: code that makes such a recording and shows it.
+
+    Example:
+        >>> from lab.events import Recording
+        >>> nothing_for("LossView", "a training", "LossView(run)", Recording())
+        'LossView shows a training, and none was recorded. To get one: LossView(run).'
+    """
+    other = next((name for kind, name in SHOWN_BY.items() if len(events.positions(kind)) and name != view), "")
+    shown = f" What was recorded is shown by {other}." if other else ""
+    return f"{view} shows {shows}, and none was recorded. To get one: {write}.{shown}"
