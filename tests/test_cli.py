@@ -35,7 +35,7 @@ def run(*words, preexec_fn=None, **environment):
                           capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-VERBS = ("open", "train", "replay", "diff", "gallery", "doctor", "warm")
+VERBS = ("open", "train", "replay", "diff", "gallery", "trace", "doctor", "warm")
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
