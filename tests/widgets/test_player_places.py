@@ -14,7 +14,7 @@ import lab
 from lab.errors import ViewError
 from lab.events import CollectiveStarted, Recording, bus
 from lab.nn import mlp
-from lab.parallel.ranks.runtime import run_ranks
+from lab.parallel.ranks.threads import run_ranks
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets import GraphView, LossView, Player, RingView
 from widgets.player.bookmarks import LONGEST_NOTE, MOST_BYTES, Bookmark

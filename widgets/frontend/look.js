@@ -60,7 +60,7 @@ const CHOICES = {
 export function lookSwitch() {
   const lists = Object.entries(CHOICES).map(([name, choices]) => {
     const key = name === "theme" ? "labTheme" : "labSize";
-    const select = html("select", { title: `${name} of all pictures on this page` }, ...choices.map(([value, words]) => html("option", { value }, words)));
+    const select = html("select", { "aria-label": name, title: `${name} of all pictures on this page` }, ...choices.map(([value, words]) => html("option", { value }, words)));
     select.value = document.documentElement.dataset[key] ?? "";
     select.addEventListener("change", () => {
       if (select.value) document.documentElement.dataset[key] = select.value;

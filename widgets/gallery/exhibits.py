@@ -15,11 +15,13 @@ from widgets.gallery.runs import Runs
 from widgets.view import View
 from widgets.views.cluster.view import ClusterView
 from widgets.views.data_parallel.view import DataParallelView
+from widgets.views.difference.view import DifferenceView
 from widgets.views.graph.view import GraphView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
 """Of one exhibit."""
@@ -33,7 +35,7 @@ class Exhibit(NamedTuple):
         about: one sentence that says what to look for.
         view: the view that it shows.
         run: which recording: a name of `Runs`.
-        made: makes the view of the recording; the view itself if not given.
+        made: makes the view; if not given, it is the view of that recording.
         opens_at_end: whether its last picture is seen first.
         stops: which of the view's stops it has; all if not given.
     """
@@ -42,7 +44,7 @@ class Exhibit(NamedTuple):
     about: str
     view: type[View[Any]]
     run: str
-    made: Callable[[Recording], View[Any]] | None = None
+    made: Callable[[Runs], View[Any]] | None = None
     opens_at_end: bool = False
     stops: Callable[[Positions], Positions] | None = None
 
@@ -57,6 +59,11 @@ EXHIBITS: list[Exhibit] = [
             GraphView, "graph"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
+    Exhibit("Why this gradient", "One entry of a weight's gradient is a sum over paths: the largest of them.",
+            WhyView, "network", lambda runs: WhyView(runs.network, "0.weight"), opens_at_end=True),
+    Exhibit("First difference", "Two networks from two seeds on the same data, around the first event in which they "
+            "differ.", DifferenceView, "network", lambda runs: DifferenceView(runs.network, runs.sibling),
+            opens_at_end=True),
     Exhibit("Loss", "The loss of every batch, its mean, and loss and accuracy on data that it never saw.",
             LossView, "training", opens_at_end=True),
     Exhibit("Gradients", "How long each gradient is from step to step, and how the entries of one spread.",
@@ -68,16 +75,23 @@ EXHIBITS: list[Exhibit] = [
     Exhibit("Data parallel", "Each replica takes its shard, all sum their gradients and make the same update: the "
             "first step and the last.", DataParallelView, "replicas", stops=_two_steps),
     Exhibit("Pipeline", "One step of 1F1B: what each rank does when, beside the same order without delays.",
-            PipelineView, "pipeline", lambda recording: PipelineView(recording, step=2), opens_at_end=True),
+            PipelineView, "pipeline", lambda runs: PipelineView(runs.pipeline, step=2), opens_at_end=True),
     Exhibit("Workers", "Which worker held which rank, and what it took of memory and processor.",
             ClusterView, "replicas", opens_at_end=True),
 ]  # fmt: skip
 """Every view is here; a test looks."""
 
 
+EMPTY: dict[type[View[Any]], Callable[[Recording], View[Any]]] = {
+    WhyView: lambda nothing: WhyView(nothing, "x"),
+    DifferenceView: lambda nothing: DifferenceView(nothing, nothing),
+}
+"""How views that want more than a recording are shown one without events."""
+
+
 def part_of(exhibit: Exhibit, runs: Runs) -> Part:
     """The player of an exhibit."""
-    view = (exhibit.made or exhibit.view)(getattr(runs, exhibit.run))
+    view = exhibit.made(runs) if exhibit.made else exhibit.view(getattr(runs, exhibit.run))
     stops = stops_of([view])
     if exhibit.stops is not None:
         stops = exhibit.stops(stops)
@@ -88,7 +102,8 @@ def part_of(exhibit: Exhibit, runs: Runs) -> Part:
 
 def nothing_yet(runs: Runs, exhibits: Sequence[Exhibit]) -> Part:
     """Every view before anything was recorded."""
-    views = [kind(runs.nothing) for kind in dict.fromkeys(exhibit.view for exhibit in exhibits)]
+    kinds = dict.fromkeys(exhibit.view for exhibit in exhibits)
+    views = [EMPTY[kind](runs.nothing) if kind in EMPTY else kind(runs.nothing) for kind in kinds]
     frame = Frame("", tuple(view.picture_at(0) for view in views), "")
     return Part([frame], "Nothing yet", "What each view says before anything was recorded.")
 

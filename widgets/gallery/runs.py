@@ -32,6 +32,16 @@ def added_up(comm: Comm, operation: str, algorithm: str) -> Any:
     return comm.all_reduce_(mine, algorithm)
 
 
+def _one_step(seed: int) -> Recording:
+    rng = np.random.default_rng(0)
+    inputs, targets = rng.normal(size=(6, 4)).astype(np.float32), rng.integers(0, 3, 6)
+    model = mlp(4, 8, 3, rng=seed)
+    with record(detail="value") as rec:
+        cross_entropy(model(tensor(inputs)), targets).backward()
+    rec.meta["title"] = f"seed {seed}"
+    return rec
+
+
 class Runs:
     """Recordings by name; the workers are started for the first that needs them, and end with the block.
 
@@ -72,12 +82,13 @@ class Runs:
     def network(self) -> Recording:
         """One step of a small network: forward, loss, backward."""
         self._say("One step of a small network ...")
-        model = mlp(4, 8, 3, rng=0)
-        rng = np.random.default_rng(0)
-        inputs, targets = rng.normal(size=(6, 4)).astype(np.float32), rng.integers(0, 3, 6)
-        with record(detail="value") as rec:
-            cross_entropy(model(tensor(inputs)), targets).backward()
-        return rec
+        return _one_step(seed=0)
+
+    @cached_property
+    def sibling(self) -> Recording:
+        """The same from another seed."""
+        self._say("The same network from another seed ...")
+        return _one_step(seed=1)
 
     @cached_property
     def training(self) -> Recording:
