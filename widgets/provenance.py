@@ -51,7 +51,7 @@ def provenance_of(recording: Events, *, live: bool = False, file: bool = True) -
     made = _made(recording, live=live)
     if not len(recording) and not recording.live:
         when = _when(recording)
-        return Provenance("", f"A recording without events{f', begun {when}' if when else ''}")
+        return Provenance("", f"A recording without events{f', begun {when}' if when else ''}{_missing(recording)}")
     name, when, n_ranks = _name(recording), _when(recording), _n_ranks(recording)
     noun = {"simulated": "Simulation", "paced": "Paced run", "throttled": "Run over throttled links",
             "live": "Live run"}.get(made, "Run")  # fmt: skip
@@ -63,6 +63,7 @@ def provenance_of(recording: Events, *, live: bool = False, file: bool = True) -
     words = ", ".join(parts)
     words += {"paced": ": an action lasts at least its nominal time; no measure of this machine",
               "throttled": ": no measure of this machine", "simulated": ": nothing ran"}.get(made, "")  # fmt: skip
+    words += _missing(recording)
     source = _short(str(getattr(recording, "path", "")).replace("\\", "/").rpartition("/")[2]) if file else ""
     return Provenance(made, f"{words}; from {source}" if source else words)
 
@@ -75,6 +76,16 @@ def _made(recording: Events, *, live: bool) -> str:
     if any(recording.columns(ActionStarted)["paced"]):
         return "paced"
     return "live" if live and recording.live else "run"
+
+
+def _missing(recording: Any) -> str:
+    """What a recording should have and has not: the rest of a damaged file, or what found no room."""
+    n_dropped = getattr(recording, "dropped", 0)
+    if not n_dropped:
+        return ""
+    if _meta(recording).get("note", "").startswith("salvaged: "):
+        return f"; salvaged from a damaged file, {n_dropped:,} later events are lost"
+    return f"; not whole, {n_dropped:,} events were dropped (lab.record(limit=...) takes more)"
 
 
 def _name(recording: Events) -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from lab.errors import ViewError
+from lab.errors import LabError, ViewError
 from lab.events import Event, bus
 from widgets.fold import Events, Fold, Positions, Stretch, merged
 from widgets.landmarks import Landmarks, landmarks_of
@@ -135,10 +135,13 @@ class View(ABC, Generic[S]):
 
         Raises:
             ViewError: the view failed, with its own error as the cause.
+            LabError: it cannot show this recording, and says why.
         """
         try:
             picture, (made, words) = self.picture(self.state_at(position)), self._provenance(live)
             return replace(picture, made=made, provenance=words)
+        except LabError:  # three lines of its own say what is wrong
+            raise
         except Exception as why:
             raise ViewError(
                 f"{type(self).__name__} failed",
@@ -301,11 +304,10 @@ def recording_of(source: Any, who: str) -> Events:
     """
     recording: Events = getattr(source, "recording", source)
     if not all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__")):
-        raise ViewError(
-            f"{who} shows a recording or a training run",
-            given=wording_of(source),
-            hint=f"with lab.record() as rec: ...; then {who}(rec), or {who}(run) for what lab.fit returned",
-        )
+        hint = f"with lab.record() as rec: ...; then {who}(rec), or {who}(run) for what lab.fit returned"
+        if isinstance(source, (str, Path)):
+            hint = f"{who}(lab.Recording.load({str(source)[:40]!r})) shows a recording from a file"
+        raise ViewError(f"{who} shows a recording or a training run", given=wording_of(source), hint=hint)
     return recording
 
 

@@ -86,8 +86,10 @@ def test_more_parameters_than_lines_are_counted_and_the_chosen_one_is_drawn():
 
 def test_nothing_yet_is_said():
     view = GradientView(recorded([]))
-    assert view.text_at(0) == "Nothing was measured yet."
-    assert "nothing was measured yet" in view.picture_at(0).caption
+    assert view.text_at(0).startswith("GradientView shows the gradients of a training by parameter, and none was")
+    assert GradientView(training(falling(10))).text_at(0) == "Gradients by parameter: nothing was measured yet."
+    unmeasured = GradientView(training(falling(9)))
+    assert "this training measured none. To get them: lab.fit(model, train, measure_every=10)" in unmeasured.text_at(9)
 
 
 def test_the_histogram_has_the_colour_of_the_line_that_it_explains():

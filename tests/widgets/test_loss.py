@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.events import RunStarted, StepFinished
+from lab.events import RunFinished, RunStarted, StepFinished
 from tests.widgets.golden import falling, recorded, training
 from widgets.fold import Stretch
 from widgets.pictures.tree import tree_of
@@ -130,9 +130,17 @@ def test_of_several_runs_the_latest_is_shown():
 
 
 def test_nothing_yet_is_said():
-    view = LossView(recorded([]))
-    assert view.text_at(0) == "No steps yet."
-    assert "nothing was measured yet" in view.picture_at(0).caption
+    view = LossView(training([1.0]))
+    assert view.text_at(0) == view.picture_at(0).caption == "Loss of a training run: nothing was measured yet."
+    words = LossView(recorded([])).text_at(0)
+    assert words.startswith("LossView shows the loss of a training, step by step, and none was recorded. To get one:")
+
+
+def test_a_run_that_ended_before_its_first_step_says_why():
+    begun, failed = RunStarted("digits", 3, 1, 10, "m", "o"), RunFinished("digits", "failed", 0, 9.0, "ShapeError: no")
+    words = LossView(recorded([begun, failed])).text_at(2)
+    assert words == "The run digits failed before its first step: ShapeError: no."
+    assert LossView(recorded([begun])).text_at(1) == "The run digits began, and no step of it is in this recording."
 
 
 def test_an_exploding_loss_is_drawn_on_a_logarithmic_axis():

@@ -77,8 +77,9 @@ def _played(part: Any) -> tuple[list[Frame], str, bool]:
         part = _Several(part.views)
     if hasattr(part, "frames"):
         views = part.views
-        title = ", ".join(dict.fromkeys(view.title for view in views))
-        return part.frames(MOST_FRAMES), title, all(view.opens_at_end for view in views)
+        title, frames = ", ".join(dict.fromkeys(view.title for view in views)), part.frames(MOST_FRAMES)
+        curves = all(isinstance(picture, Chart) for picture in frames[-1].pictures)  # at first they are empty
+        return frames, title, curves or all(view.opens_at_end for view in views)
     picture = getattr(part, "picture", part)
     if not isinstance(picture, (Scene, Chart)):
         raise ViewError("this is no picture that a page can show", given=wording_of(part),

@@ -5,11 +5,11 @@ The learner may have taken the wrong view or the wrong recording; so both ways o
 
 from __future__ import annotations
 
-from lab.events import ActionFinished, CollectiveStarted, ReplicaAdvanced, StepFinished
+from lab.events import ActionFinished, CollectiveStarted, OpRecorded, RankStarted, ReplicaAdvanced, StepFinished
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
-            StepFinished: "LossView"}  # fmt: skip
+            StepFinished: "LossView", OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 
 
@@ -26,6 +26,16 @@ def nothing_for(view: str, shows: str, write: str, events: Events) -> str:
         >>> nothing_for("LossView", "a training", "LossView(run)", Recording())
         'LossView shows a training, and none was recorded. To get one: LossView(run).'
     """
+    return f"{view} shows {shows}, and none was recorded. To get one: {write}.{shown_by(events, view)}"
+
+
+def shown_by(events: Events, view: str) -> str:
+    """Which view shows what was recorded, as a sentence after a space; "" if none does but `view`.
+
+    Example:
+        >>> from lab.events import Recording
+        >>> shown_by(Recording(), "GraphView")
+        ''
+    """
     other = next((name for kind, name in SHOWN_BY.items() if len(events.positions(kind)) and name != view), "")
-    shown = f" What was recorded is shown by {other}." if other else ""
-    return f"{view} shows {shows}, and none was recorded. To get one: {write}.{shown}"
+    return f" What was recorded is shown by {other}." if other else ""

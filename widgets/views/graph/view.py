@@ -36,6 +36,7 @@ from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
 from widgets.views.graph.tape import LISTENS, Tape
 from widgets.views.graph.telling import account, caption, sentence, why_empty
+from widgets.views.nothing import shown_by
 
 KEPT = 100_000
 """Nodes that are kept of a recording, about 1 kB each; what comes after is counted in caption and text."""
@@ -208,7 +209,8 @@ class GraphView(View[Tape]):
     def _why_empty(self, state: Tape) -> str:
         rec = self.recording
         ended = not rec.live and not self._end(state).entries
-        return why_empty(state, ended=ended, trained=len(rec.positions(StepFinished)) > 0)
+        words = why_empty(state, ended=ended, trained=len(rec.positions(StepFinished)) > 0)
+        return words + shown_by(rec, "GraphView") * words.startswith("Nothing was recorded:")
 
     # --- the inspector ---
 

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab.events import Event, ParameterMeasured, RunStarted
+from lab.events import Event, ParameterMeasured, RunStarted, StepFinished
 from widgets.fold import Stretch
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
 from widgets.view import View
+from widgets.views.nothing import nothing_for, shown_by
 from widgets.views.series import Series
 from widgets.views.training.lines import FEW, decimated
 
@@ -54,6 +55,8 @@ class Tracks:
     """The state of a GradientView: a Track for each parameter, in order of appearance."""
 
     by_name: Mapping[str, Track] = field(default_factory=lambda: MappingProxyType({}))
+
+WRITE = "run = lab.fit(model, train), then GradientView(run)"
 
 
 class GradientView(View[Tracks]):
@@ -119,8 +122,7 @@ class GradientView(View[Tracks]):
 
         name = self.chosen(state)
         if not name:
-            words = "Gradients by parameter: nothing was measured yet."
-            return Chart(go.Figure(layout=theme.blank(_layout(""))), words, self.title)
+            return Chart(go.Figure(layout=theme.blank(_layout(""))), self._why_empty(), self.title)
         shown = [*([] if name in list(state.by_name)[:LINES] else [name]), *state.by_name][:LINES]
         traces = [_norm_line(n, k, state.by_name[n], n == name) for k, n in enumerate(shown)]
         traces.append(_histogram(name, state.by_name[name].latest, shown.index(name)))
@@ -136,10 +138,20 @@ class GradientView(View[Tracks]):
             self.title,
         )
 
+    def _why_empty(self) -> str:
+        if self.recording.live or len(self.recording.positions(ParameterMeasured)):
+            return "Gradients by parameter: nothing was measured yet."
+        if len(self.recording.positions(StepFinished)):
+            return (
+                "Gradients by parameter: this training measured none. To get them: lab.fit(model, train, "
+                f"measure_every=10), then GradientView(run).{shown_by(self.recording, 'GradientView')}"
+            )
+        return nothing_for("GradientView", "the gradients of a training by parameter", WRITE, self.recording)
+
     def text(self, state: Tracks) -> str:
         name = self.chosen(state)
         if not name:
-            return "Nothing was measured yet."
+            return "Nothing was measured yet." if self.recording.live else self._why_empty()
         track = state.by_name[name]
         norm = theme.short(float(track.norm.array[-1]))
         lines = [f"Step {track.latest.step}: norm of the {self.role} of {name} is {norm}.", _trouble(state)]

@@ -17,6 +17,7 @@ from widgets.landmarks import Landmarks
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
 from widgets.view import View
+from widgets.views.nothing import nothing_for
 from widgets.views.series import Series
 from widgets.views.training.lines import FEW, decimated, moving_mean
 
@@ -65,6 +66,8 @@ class Curve:
             self, step=self.step.extended(steps), loss=self.loss.extended(losses), first_bad=first,
             n_bad=self.n_bad + int(bad.sum()),
         )  # fmt: skip
+
+WRITE = "run = lab.fit(model, train), then LossView(run)"
 
 
 class LossView(View[Curve]):
@@ -116,7 +119,8 @@ class LossView(View[Curve]):
         import plotly.graph_objects as go
 
         if not len(state.step) and not state.tests:
-            return Chart(go.Figure(layout=theme.blank(_layout(state, accuracy=False))), _caption(state), self.title)
+            words = self._why_empty(state)
+            return Chart(go.Figure(layout=theme.blank(_layout(state, accuracy=False))), words, self.title)
         traces = _loss_lines(state)
         accuracy = [t for t in state.tests if math.isfinite(t.accuracy)]
         splits = list(dict.fromkeys(t.split for t in state.tests))
@@ -126,9 +130,19 @@ class LossView(View[Curve]):
                 traces.append(_split_line(split, "accuracy", k, state))
         return Chart(go.Figure(traces, _layout(state, bool(accuracy))), _caption(state), self.title)
 
+    def _why_empty(self, state: Curve) -> str:
+        if state.end:
+            reason = f": {state.reason}" if state.reason else ""
+            return f"The run {state.name} {state.end} before its first step{reason}."
+        if self.recording.live or len(self.recording.positions(StepFinished)):
+            return "Loss of a training run: nothing was measured yet."
+        if len(self.recording.positions(RunStarted)):
+            return f"The run {state.name} began, and no step of it is in this recording."
+        return nothing_for("LossView", "the loss of a training, step by step", WRITE, self.recording)
+
     def text(self, state: Curve) -> str:
         if not len(state.step):
-            return "No steps yet."
+            return "No steps yet." if self.recording.live or state.tests else self._why_empty(state)
         step, loss = int(state.step.array[-1]), float(state.loss.array[-1])
         of = f" of {state.n_steps}" if state.n_steps else ""
         lines = [f"Step {step}{of}: loss {theme.short(loss)}{_ending(state)}."]
@@ -244,8 +258,6 @@ def _trouble(state: Curve) -> list[str]:
 
 
 def _caption(state: Curve) -> str:
-    if not len(state.step):
-        return "Loss of a training run: nothing was measured yet."
     trouble = " ".join(_trouble(state))
     smooth = len(state.loss.array) >= 2 * _window(state)
     lines = ["thin: loss of each batch; thick: its moving mean" if smooth else "loss of each batch"]

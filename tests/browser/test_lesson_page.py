@@ -1,0 +1,63 @@
+"""The start lesson as one stand-alone page: small, and it plays in both themes with the network cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.test_page import Opened
+from tests.test_lessons import ROOT, lesson, run, solved
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
+
+EXPORT = """
+from widgets import export_page
+export_page(
+    "start.html",
+    "The question", "Two numbers, one formula: the graph was drawn from the run.", GraphView(forward),
+    "The walk backward", "It starts at z with gradient 1 and goes against the arrows.", Player(GraphView(both_ways)),
+    "One number, one curve", Player(GraphView(parabola)),
+    "Forget to clear", Lines("step", "loss", cleared=cleared, never_cleared=kept),
+    "The same walk, 4,810 weights", Player(GraphView(one_step, direction="down")),
+    "Train it", dashboard(run), "Four copies", dashboard(four), DataParallelView(four),
+    title="Start here: which way should a weight move?",
+)
+"""
+HEADINGS = ["The question", "The walk backward", "One number, one curve", "Forget to clear",
+            "The same walk, 4,810 weights", "Train it", "Four copies"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lesson")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))
+        patch.delenv("LAB_PROGRESS", raising=False)
+        notebook = solved(lesson(ROOT / "notebooks" / "00_start_here.py"))
+        notebook.cells.append(nbformat.v4.new_code_cell(EXPORT))
+        run(notebook, folder)
+    return folder / "start.html"
+
+
+def test_the_start_lesson_is_a_page_of_less_than_6_mb(path: Path):
+    assert path.stat().st_size < 6_000_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_plays_without_a_network(browser: Browser, path: Path, shots: Path, scheme: str):
+    context = browser.new_context(color_scheme=scheme, offline=True, viewport={"width": 1100, "height": 1000})
+    opened = Opened(context, path)
+    page = opened.ready()
+    assert page.get_by_role("heading", level=2).all_text_contents()[: len(HEADINGS)] == HEADINGS
+    walk = page.get_by_role("region", name="The walk backward")
+    walk.get_by_role("button", name="step", exact=True).click()
+    expect(walk.locator(".lab-step")).to_have_text("2 of 7")
+    page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length > 10")
+    page.screenshot(path=str(shots / f"lesson-page-{scheme}.png"), full_page=True)
+    assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
+    assert opened.trouble == []
+    context.close()
