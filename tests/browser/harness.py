@@ -78,14 +78,8 @@ class LabServer:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        command = [
-            sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={self.port}",
-            "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}", "--expose-app-in-browser",
-            "--allow-root", f"--ServerApp.root_dir={self.root}", "--LabApp.news_url=",
-            "--LabApp.extension_manager=readonly",
-        ]  # fmt: skip
         self.log = (self.home / "lab.log").open("w")
-        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(self.command(), env=environment, stdout=self.log, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + PATIENCE_MS / 1000
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -93,6 +87,15 @@ class LabServer:
                 self.__exit__(None, None, None)
                 raise RuntimeError(f"jupyter lab did not start:\n{text[-3000:]}")
         return self
+
+    def command(self) -> list[str]:
+        """What is started: it answers at /api/status on `self.port`, with `self.token`."""
+        return [
+            sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={self.port}",
+            "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}", "--expose-app-in-browser",
+            "--allow-root", f"--ServerApp.root_dir={self.root}", "--LabApp.news_url=",
+            "--LabApp.extension_manager=readonly",
+        ]  # fmt: skip
 
     def _answers(self) -> bool:
         url = f"http://127.0.0.1:{self.port}/api/status?token={self.token}"

@@ -1,0 +1,124 @@
+"""A hundred views come and go: no widget, tick, thread, or recording is left in the kernel."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+from ipywidgets.widgets.widget import _instances
+
+import lab
+from lab.events import bus
+from tests.widgets.golden import falling, product_plus_x, training
+from tests.widgets.golden_cluster import launch_of
+from tests.widgets.golden_pipeline import pipeline
+from tests.widgets.golden_ranks import collective, ranks_of, told, trained
+from widgets import (
+    ClusterView,
+    DataParallelView,
+    DifferenceView,
+    GradientView,
+    GraphView,
+    LossView,
+    PipelineView,
+    Player,
+    RingView,
+    SideBySide,
+    WhyView,
+)
+from widgets.live.pacer import PACER
+
+MAKES = {
+    "GraphView": lambda: GraphView(product_plus_x()),
+    "LossView": lambda: LossView(training(falling(20))),
+    "GradientView": lambda: GradientView(training(falling(20))),
+    "RingView": lambda: RingView(told(collective("all_reduce", "ring", ranks_of(3)))),
+    "PipelineView": lambda: PipelineView(pipeline("gpipe", 2, 2, n_steps=1)),
+    "ClusterView": lambda: ClusterView(launch_of(2)),
+    "DataParallelView": lambda: DataParallelView(trained(2)),
+    "WhyView": lambda: WhyView(product_plus_x(), "x"),
+    "DifferenceView": lambda: DifferenceView(product_plus_x(), product_plus_x()),
+    "Player": lambda: Player(GraphView(product_plus_x())),
+    "a player of two": lambda: both(training(falling(10))),
+    "SideBySide": lambda: SideBySide(product_plus_x(), product_plus_x(), view=GraphView),
+}
+
+
+def both(rec):
+    return Player(LossView(rec), GradientView(rec))
+
+
+def ticks():
+    return sum(tick.ref() is not None for tick in PACER._ticks)
+
+
+def threads():
+    return sorted(t.name for t in threading.enumerate() if t.name.startswith("lab-") and t.name != "lab-pacer")
+
+
+def opened(make):
+    """Made, put into a page, moved, and closed again."""
+    thing = make()
+    assert thing.widget is not None
+    for view in getattr(thing, "views", [thing]):
+        view.show(max(1, len(view.recording) // 2))
+    if hasattr(thing, "transport"):
+        thing.step()
+        thing.play()
+    recording = weakref.ref(thing.recording)
+    thing.dispose()
+    return recording
+
+
+@pytest.mark.parametrize("name", MAKES)
+def test_views_that_were_closed_leave_nothing(name):
+    opened(MAKES[name])  # libraries of the page come with the first and stay
+    gc.collect()
+    widgets, before, running = len(_instances), ticks(), threads()
+    recordings = [opened(MAKES[name]) for _ in range(9)]
+    for thread in [t for t in threading.enumerate() if t.name == "lab-player"]:
+        thread.join(10)
+    gc.collect()
+    assert len(_instances) == widgets
+    assert ticks() == before
+    assert threads() == running
+    assert [ref for ref in recordings if ref() is not None] == []
+
+
+def test_a_view_that_nobody_has_any_more_goes_with_its_recording_though_it_was_followed():
+    rec = lab.Recording()
+    bus.attach(rec)
+    view = GraphView(rec)
+    assert view.widget is not None
+    assert ticks() >= 1
+    view.dispose()
+    gone = weakref.ref(view), weakref.ref(rec)
+    rec.close()
+    del view, rec
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+
+
+def test_players_of_one_view_do_not_pile_up(tmp_path):
+    view = GraphView(product_plus_x())
+    for _ in range(5):
+        view.export(tmp_path / "a.html")
+        Player(view)
+    gc.collect()
+    assert len(view.players) == 0
+
+
+def test_a_hundred_pictures_written_to_files_leave_nothing(tmp_path):
+    gc.collect()
+    widgets = len(_instances)
+    gone = []
+    for k in range(100):
+        view = GraphView(product_plus_x())
+        view.export(tmp_path / ("a.svg" if k % 10 else "a.html"))
+        gone.append(weakref.ref(view.recording))
+    del view
+    gc.collect()
+    assert len(_instances) == widgets
+    assert [ref for ref in gone if ref() is not None] == []
