@@ -81,6 +81,7 @@ _MODULES = (
     "data",
     "events",
     "graph",
+    "interop",
     "kernels",
     "nn",
     "ops",

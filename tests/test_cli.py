@@ -35,7 +35,10 @@ def run(*words, preexec_fn=None, **environment):
                           capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-@pytest.mark.parametrize("verb", [(), ("open",), ("train",), ("replay",), ("gallery",), ("doctor",), ("warm",)])
+VERBS = ("open", "train", "replay", "diff", "gallery", "trace", "doctor", "warm")
+
+
+@pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
 def test_help_is_given(verb):
     done = run(*verb, "--help")
     assert (done.returncode, done.stderr) == (0, "")

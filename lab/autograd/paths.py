@@ -7,6 +7,7 @@ finished paths and the open prefixes add up to the gradient.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Iterator
@@ -156,6 +157,7 @@ def _room(dtype: Any, terms: Any, n: int) -> float:
     return (16 + n) * _spacing(dtype) * size + float(np.finfo(np.float32).tiny)
 
 
+@functools.lru_cache(64)
 def _spacing(dtype: Any) -> float:
     return float(np.finfo(dtype).eps) if np.dtype(dtype).name in ("float16", "float32", "float64") else 2.0**-7
 

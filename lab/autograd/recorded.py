@@ -154,6 +154,7 @@ class Recorded:
         self.at = len(events) if at is None else max(0, min(at, len(events)))
         self.rank = rank
         self._kinds: dict[type[Event], Kind] = {}
+        self._operations: dict[int, Operation | None] = {}
         self._walks: dict[int, Walk] = {}
 
     @functools.cached_property
@@ -171,6 +172,11 @@ class Recorded:
 
     def operation(self, node: int) -> Operation | None:
         """The operation or the leaf of that number, None if the recording has none."""
+        if node not in self._operations:
+            self._operations[node] = self._operation(node)
+        return self._operations[node]
+
+    def _operation(self, node: int) -> Operation | None:
         ops, leaves = self.kind(OpRecorded), self.kind(LeafUsed)
         for row in ops.rows(node)[-1:]:
             texts = (ops[name][row] for name in ("file", "line", "module"))

@@ -1,4 +1,4 @@
-"""The words that `train`, `replay`, `diff` and `gallery` take. Nothing of the lab is imported before one of them runs.
+"""The words of the verbs that read and write files. Nothing of the lab is imported before one of them runs.
 
 So the doctor can say what is missing where hardly anything works.
 """
@@ -20,6 +20,7 @@ def add_to(verbs: Any) -> None:
     _replay(verbs)
     _diff(verbs)
     _gallery(verbs)
+    _trace(verbs)
 
 
 def _train(verbs: Any) -> None:
@@ -85,6 +86,24 @@ def _gallery(verbs: Any) -> None:
         from lab.cli.gallery import gallery
 
         return gallery(arguments)
+
+    verb.set_defaults(run=run)
+
+
+def _trace(verbs: Any) -> None:
+    verb = verbs.add_parser("trace", help="write a recording for Perfetto or chrome://tracing",
+                            description="Write a recording as a trace: ranks as processes, steps, collectives with "
+                            "their hops, pipeline actions and backward walks as slices, on one clock. Open the file at "
+                            "https://ui.perfetto.dev or in chrome://tracing; nothing is sent anywhere by "
+                            "writing it.")  # fmt: skip
+    verb.add_argument("recording", type=Path, metavar="RECORDING", help="the file of the recording")
+    verb.add_argument("--out", type=trace_path, required=True, metavar="FILE.json",
+                      help="where the trace goes; FILE.json.gz is a tenth as large")  # fmt: skip
+
+    def run(arguments: argparse.Namespace) -> int:
+        from lab.cli.trace import trace
+
+        return trace(arguments)
 
     verb.set_defaults(run=run)
 
@@ -186,4 +205,16 @@ def page_path(text: str) -> Path:
     """
     if not text.lower().endswith(".html"):
         raise argparse.ArgumentTypeError(f"a page has a name that ends in .html, not {text!r}")
+    return Path(text)
+
+
+def trace_path(text: str) -> Path:
+    """The type of an argument that names a trace to be written.
+
+    Example:
+        >>> trace_path("trace.json.gz").name
+        'trace.json.gz'
+    """
+    if not text.lower().endswith((".json", ".json.gz")):
+        raise argparse.ArgumentTypeError(f"a trace has a name that ends in .json or .json.gz, not {text!r}")
     return Path(text)

@@ -27,8 +27,10 @@ RUN_FIELDS = {"RunStarted": ("name", "n_steps", "n_epochs"), "RunFinished": ("na
 """What a run is called, and how long it was meant to be: one that only ran on is told as such."""
 SOURCE_FIELDS = {"OpRecorded": ("constants", "params"), "LeafUsed": ("name",)}
 """Known only where sources were recorded."""
-NUMBERS_AS_TEXT = {"OpRecorded": ("constants",), "RunStarted": ("optimizer",)}
+NUMBERS_AS_TEXT = {"OpRecorded": ("constants",), "ParametersKept": ("parameters",), "RunStarted": ("optimizer",)}
 """Texts with numbers in them: with a tolerance they are left to the fields that have the numbers themselves."""
+VALUE_KINDS = frozenset({"OperandKept", "ParametersKept"})
+"""Emitted from detail "value" on only."""
 NODE_FIELDS = ("node", "parents", "source", "targets", "root")
 """Numbers of nodes, in kinds of single operations."""
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import ArgumentError, RecordingError
-from lab.events.alike import MACHINE_KINDS, Mask, Numbering, Rows, compared_fields, first_unlike, uses_of
+from lab.events.alike import MACHINE_KINDS, VALUE_KINDS, Mask, Numbering, Rows, compared_fields, first_unlike, uses_of
 from lab.events.bus import Detail
 from lab.events.catalogue import ValueSeen
 from lab.events.columns import Flat, Ints
@@ -113,9 +113,13 @@ class Comparison:
     @property
     def text(self) -> str:
         """What was found, in three lines."""
+        return self.said()
+
+    def said(self, names: tuple[str, str] = ("a", "b")) -> str:
+        """The same with other names for the two."""
         notes = " ".join(self.notes)
         if self.difference is not None:
-            first, second, third = words_of(self.difference)
+            first, second, third = words_of(self.difference, names)
             return "\n".join((first, second, f"{third} {notes}".strip()))
         numbers = f"numbers to a share of {self.tolerance:g}" if self.tolerance else "numbers bit for bit"
         ranks = f"{len(self.ranks)} rank{'s' * (len(self.ranks) != 1)}"
@@ -236,7 +240,9 @@ class _Known(NamedTuple):
     def fields(self, kind: type[Event]) -> dict[str, object]:
         """Name and type of each field of a kind that is compared; empty for a kind that is not."""
         name = kind.__name__
-        no_values = self.detail is Detail.SHAPE and name == ValueSeen.__name__
+        no_values = (self.detail is Detail.SHAPE and name == ValueSeen.__name__) or (
+            self.detail is not Detail.VALUE and name in VALUE_KINDS
+        )
         if name in MACHINE_KINDS or no_values or (self.takes is not None and name not in self.takes):
             return {}
         values, rounded = self.detail is Detail.VALUE, self.tolerance > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,8 +22,10 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     LeafUsed,
+    OperandKept,
     OpRecorded,
     ParameterMeasured,
+    ParametersKept,
     RankFinished,
     RankLost,
     RankStarted,
@@ -134,10 +137,23 @@ def _seen(event: ValueSeen, name: str) -> str:
 
 _SHAPE: Callable[[tuple[int, ...]], str] = lambda shape: "" if not shape else f", shape {shape}"  # noqa: E731
 
+
+def _operand(event: OperandKept) -> str:
+    return shown(event.value) if event.value is not None else f"{event.shape} {event.dtype}"
+
+
+def _replica(event: ReplicaAdvanced) -> str:
+    known = {name: getattr(event, name) for name in ("loss", "norm")}
+    words = [f", {name} {value!r}" for name, value in known.items() if not math.isnan(value)]
+    return "".join(words) + (f", checksum {event.checksum}" if event.phase == "updated" else "")
+
+
 WORDS: Mapping[type[Event], Callable[..., str]] = {
     LeafUsed: lambda e, _: f"leaf {e.name or 'without a name'}{_SHAPE(e.shape)}, {e.dtype}",
     OpRecorded: lambda e, _: f"{e.op}{f' ({e.params})' * bool(e.params)}{_SHAPE(e.shape)}, {e.dtype}",
     ValueSeen: _seen,
+    OperandKept: lambda e, name: short(f"operand {e.argument} of {name}: {_operand(e)}"),
+    ParametersKept: lambda e, name: short(f"parameters of {name}: {e.parameters}"),
     BackwardStarted: lambda e, name: f"backward starts at {name}: {e.n_nodes} nodes",
     RuleApplied: lambda e, _: f"backward of {e.op}",
     GradientStored: lambda e, name: f"gradient of {name} {'added' if e.accumulated else 'stored'}",
@@ -158,9 +174,7 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ChunkMoved: lambda e, _: (
         f"chunks {e.start} to {e.stop} from rank {e.src} to {e.dst}, {'added' if e.reduces else 'stored'}"
     ),
-    ReplicaAdvanced: lambda e, _: (
-        f"replica at step {e.step}: {e.phase}, loss {e.loss!r}, norm {e.norm!r}, checksum {e.checksum}"
-    ),
+    ReplicaAdvanced: lambda e, _: f"replica at step {e.step}: {e.phase}{_replica(e)}",
     ActivationMoved: lambda e, _: f"{e.kind} of micro-batch {e.micro} from stage {e.src_stage} to {e.dst_stage}",
     ActionStarted: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} began",
     ActionFinished: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} done",
@@ -189,20 +203,25 @@ def short(text: str) -> str:
 # --- a difference ----------------------------------------------------------------------------------------------------
 
 
-def words_of(found: Difference) -> tuple[str, str, str]:
-    """A difference in three lines: where, what on both sides, and how much agreed before."""
+def words_of(found: Difference, names: tuple[str, str] = ("a", "b")) -> tuple[str, str, str]:
+    """A difference in three lines: where, what on both sides, and how much agreed before.
+
+    Args:
+        names: what to call the runs.
+    """
+    a, b = names
     side = found.a if found.a.event is not None else found.b
     place = found.a.place if found.a.place.where else found.b.place
     where = f" ({place.where})" if place.where else ""
     n = f"{found.agreed:,} event{'s' * (found.agreed != 1)} of rank {found.rank}"
     if found.ran_on:
-        ended = "b" if found.ran_on == "a" else "a"
+        goes_on, ended = (a, b) if found.ran_on == "a" else (b, a)
         longer = found.a if found.ran_on == "a" else found.b
         what = told(longer.event, longer.place) if longer.event is not None else ""
         why = f" ({ended}: {found.why_short})" if found.why_short else ""
         return (
-            f"{ended} has ended where {found.ran_on} goes on, on rank {found.rank}; until there they agree{why}.",
-            f"{found.ran_on} goes on with: {what}.",
+            f"{ended} has ended where {goes_on} goes on, on rank {found.rank}; until there they agree{why}.",
+            f"{goes_on} goes on with: {what}.",
             f"{n} agreed before.{_later(found)}",
         )
     event = side.event
@@ -210,9 +229,9 @@ def words_of(found: Difference) -> tuple[str, str, str]:
         name = found.a.place.name or found.b.place.name
         what = f"{_field_words(found.field, event)}{f' of {name}' * bool(name and event.per_operation)}"
         first = f"First difference on rank {found.rank}: the {what}{where or _at_step(event)}."
-        return first, _both(found), f"{n} agreed before.{_later(found)}"
+        return first, _both(found, a, b), f"{n} agreed before.{_later(found)}"
     first = f"First difference on rank {found.rank}: the runs do different things{where}."
-    return first, f"a: {_did(found.a)}; b: {_did(found.b)}.", f"{n} agreed before.{_later(found)}"
+    return first, f"{a}: {_did(found.a)}; {b}: {_did(found.b)}.", f"{n} agreed before.{_later(found)}"
 
 
 def _did(side: Side) -> str:
@@ -234,6 +253,8 @@ def _field_words(field: str, event: Event) -> str:
         return event.name
     if isinstance(event, OpRecorded):
         return {"op": "operation", "parents": "operands", "constants": "constants"}.get(field, field)
+    if isinstance(event, OperandKept) and field == "value":
+        return f"operand {event.argument}"
     kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter"}
     owner = kind.get(type(event).__name__, "")
     return f"{owner} {field}".replace("_", " ").strip()
@@ -244,7 +265,7 @@ def _at_step(event: Event) -> str:
     return "" if step is None else f" at step {step}"
 
 
-def _both(found: Difference) -> str:
+def _both(found: Difference, a: str, b: str) -> str:
     """The values on both sides; of arrays the first entry that differs."""
     x, y = found.a.value, found.b.value
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and x.dtype == y.dtype:
@@ -253,9 +274,9 @@ def _both(found: Difference) -> str:
         if len(at) and x.ndim:
             index = tuple(at[0].tolist())
             n = f"{len(at):,} of {x.size:,} entries differ, first {list(index)}: "
-            return f"{n}{x[index].item()!r} in a, {y[index].item()!r} in b."
+            return f"{n}{x[index].item()!r} in {a}, {y[index].item()!r} in {b}."
     if found.field == "constants" and isinstance(x, tuple) and isinstance(y, tuple):
         x, y = (", ".join(filter(None, texts)) for texts in (x, y))
     elif found.field in ("parents", "targets"):
-        return f"a: {_did(found.a)}, from other values than b: {_did(found.b)}."
-    return f"{shown(x)} in a, {shown(y)} in b."
+        return f"{a}: {_did(found.a)}, from other values than {b}: {_did(found.b)}."
+    return f"{shown(x)} in {a}, {shown(y)} in {b}."

@@ -168,7 +168,14 @@ class Transformer(Module):
     """
 
     def __init__(
-        self, n_tokens: int, width: int = 64, *, n_blocks: int = 4, n_heads: int = 4, n_places: int = 64, rng: Seed = None
+        self,
+        n_tokens: int,
+        width: int = 64,
+        *,
+        n_blocks: int = 4,
+        n_heads: int = 4,
+        n_places: int = 64,
+        rng: Seed = None,
     ) -> None:
         rng = generator(rng)
         self.token, self.place = Embedding(n_tokens, width, rng=rng), Embedding(n_places, width, rng=rng)
@@ -193,7 +200,9 @@ def _swapped(x: Any, a: int, b: int) -> Any:
 def _last_axis(module: Module, x: Any, n: int) -> None:
     shape = getattr(x, "shape", None)
     if shape is None:
-        raise ArgumentError(f"{module!r} cannot take this input", given=repr(x)[:60], hint="give it a tensor or an array")
+        raise ArgumentError(
+            f"{module!r} cannot take this input", given=repr(x)[:60], hint="give it a tensor or an array"
+        )
     if not shape or shape[-1] != n:
         problem = f"layer{f' {module.path!r}' if module.path else ''} {type(module).__name__} cannot take this input"
         raise ShapeError(problem, given=f"shape {shape}", hint=f"its last axis must have {n} entries")

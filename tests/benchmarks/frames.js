@@ -57,7 +57,17 @@ SVGElement.prototype.setPointerCapture = () => {}; // there is no pointer that c
 
 window.grow = (patches) => watch(async () => { for (const patch of patches) { receive(patch); await wait(1000 / 15); } });
 window.overview = async () => { press("0"); await wait(600); };
-window.nearer = async (times) => { for (let i = 0; i < times; i++) press("+"); await wait(400); };
+// To where the middle of the graph is readable: the arrow keys bring a node into the middle of the stage.
+window.nearer = async (times) => {
+  for (let i = 0; i < times; i++) press("+");
+  const key = (name) => {
+    const node = root.querySelector(".lab-node[tabindex='0']");
+    node.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, composed: true }));
+  };
+  key("End");
+  for (let i = 0; i < 3; i++) key("ArrowUp");
+  await wait(400);
+};
 window.pan = () => watch(async () => {
   point("pointerdown", 500, 200);
   await frames(150, (i) => point("pointermove", 500 + 300 * Math.sin(i / 20), 200 + 100 * Math.cos(i / 15), { buttons: 1 }));

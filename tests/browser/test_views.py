@@ -74,8 +74,7 @@ def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open
             lab.shoot(".jp-Cell .jp-OutputArea", shots / f"graph-{stop}.png")
     assert nodes.count() == 4
     lab.page.wait_for_function("() => document.querySelector('.lab-scene').textContent.includes('grad +4.0')")
-    slider = lab.page.locator(".noUi-handle").first
-    slider.focus()
+    lab.page.get_by_role("slider", name="Moment").focus()
     for _ in range(3):
         lab.page.keyboard.press("ArrowLeft")
     says(lab, "4 of 7: v₂ = v₁ + x sends 1.0 to v₁, 1.0 to x.")

@@ -1,6 +1,8 @@
 import json
+import re
 import threading
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
 import ipywidgets.widgets.widget as registry
@@ -10,11 +12,14 @@ import pytest
 
 from lab.errors import ViewError
 from widgets.live.host import ChartHost, SceneHost
+from widgets.live.library import PICTURES
 from widgets.live.pacer import Pacer
 from widgets.pictures.chart import Chart
 from widgets.pictures.patch import apply
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.tree import tree_of
+
+DECLARED = r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)"
 
 
 class Page:
@@ -205,3 +210,25 @@ def test_many_charts_share_one_library(pacer):
     for host in hosts:
         assert len(json.dumps(host.get_state(), default=str)) < 20_000
         host.close()
+
+
+@pytest.mark.parametrize("what", ["fold", "pin", "find"])
+def test_a_page_is_told_what_somebody_listens_to_and_nothing_else(pacer, what):
+    host, heard = SceneHost(scene(0), pacer=pacer), []
+    assert host.get_state()["listens"] == []
+    for _ in range(2):
+        getattr(host, f"on_{what}")(heard.append)
+    assert host.get_state()["listens"] == [what]
+    key = next(iter(tree_of(scene(0))["nodes"]))
+    host._received(host, {what: key}, [])
+    assert heard == [key if what == "find" else key[1:]] * 2
+    host.close()
+
+
+def test_the_files_of_the_page_stand_in_one_scope_without_getting_into_each_others_way():
+    folder = files("widgets") / "frontend"
+    sources = {name: (folder / name).read_text(encoding="utf-8") for name in (*PICTURES, "patch.js", "player.js")}
+    found = [name for text in sources.values() for name in re.findall(DECLARED, text, re.MULTILINE)]
+    assert sorted(found) == sorted(set(found))
+    for name, text in sources.items():  # an import over several lines would lose its first line only
+        assert all(line.endswith('";') for line in text.splitlines() if line.startswith("import ")), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from lab.nn import Transformer, TransformerBlock, cross_entropy
 from tests.widgets.golden import leaf, recorded
 from widgets.fold import Stretch
 from widgets.pictures.tree import tree_of
-from widgets.views.graph.groups import Group
+from widgets.views.graph.group import Group
 from widgets.views.graph.view import GraphView
 
 
@@ -195,7 +196,7 @@ def test_opening_shows_a_frame_around_what_was_closed_and_closing_gives_the_same
     frames = [n for n in scene.nodes if n.kind == "frame"]
     assert [n.label for n in frames] == ["blocks × 3", "blocks.1", "attention"]
     assert all(n.fold == "open" for n in frames)
-    for outer, inner in zip(frames, frames[1:], strict=False):
+    for outer, inner in pairwise(frames):
         assert abs(outer.x - inner.x) <= (outer.width - inner.width) / 2
         assert abs(outer.y - inner.y) <= (outer.height - inner.height) / 2
     assert {"query", "key", "value", "output"} <= set(labels(scene))
@@ -470,7 +471,7 @@ def test_the_page_can_open_pin_and_find():
     host._received(None, {"find": "softmax"}, [])
     assert "match “softmax”" in end(view).caption
     host._received(None, {"select": "#" + box(end(view), "head").id}, [])
-    assert "2 operations: matmul, add" in widget.children[1].value
+    assert "2 operations: matmul, add" in view._panel.value
     buttons = {b.description: b for b in widget.children[2].children}
     assert all(b.tooltip for b in buttons.values())
     buttons["Path back"].click()

@@ -94,3 +94,39 @@ def test_a_name_of_a_hundred_megabytes_is_cut_with_a_note():
     label = tree_of(Scene((Node("a", 0, 0, 10, 10, "x" * 10**6),)))["nodes"]["#a"]["label"]
     assert len(label) < MOST_CHARACTERS + 100
     assert "1000000 characters" in label
+
+
+def test_a_tree_made_from_an_earlier_one_is_the_same_and_its_difference_too():
+    rng = np.random.default_rng(0)
+    nodes = [Node(str(k), k, 0, 40, 20, str(k)) for k in range(300)]
+    edges = [Edge(f"e{k}", str(k), str(k + 1)) for k in range(299)]
+    scene = Scene(tuple(nodes), tuple(edges))
+    before = scene, tree_of(scene)
+    for turn in range(30):
+        if turn % 3 == 0:
+            nodes.append(Node(f"n{turn}", 0, 0, 40, 20, "new"))
+            edges.append(Edge(f"f{turn}", "0", f"n{turn}"))
+        if turn % 7 == 6:
+            nodes.pop()
+            edges = [e for e in edges if e.target != f"n{turn - turn % 3}"]
+        for k in rng.integers(0, len(nodes), 3):
+            nodes[k] = nodes[k]._replace(label=f"{turn}.{k}")
+        edges[turn] = edges[turn]._replace(state="done")
+        scene = Scene(tuple(nodes), tuple(edges))
+        shared, plain = tree_of(scene, before), tree_of(scene)
+        assert shared == plain
+        ops = diff(before[1], shared)
+        assert apply(before[1], ops) == plain
+        assert len(ops) < 12
+        before = scene, shared
+
+
+def test_a_tree_made_from_an_earlier_one_is_checked_too():
+    a, b = Node("a", 0, 0, 40, 20, "a"), Node("b", 0, 0, 40, 20, "b")
+    first = Scene((a, b), (Edge("e", "a", "b"),))
+    with pytest.raises(ViewError, match="an edge names a node"):
+        tree_of(Scene((a, b), (Edge("e", "a", "b"), Edge("f", "a", "gone"))), (first, tree_of(first)))
+    with pytest.raises(ViewError, match="an edge names a node"):
+        tree_of(Scene((a,), first.edges), (first, tree_of(first)))
+    with pytest.raises(ViewError, match="two nodes"):
+        tree_of(Scene((a, b, a), first.edges), (first, tree_of(first)))

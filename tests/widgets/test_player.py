@@ -135,8 +135,10 @@ def test_every_control_has_a_name_and_a_tooltip():
     player = Player(product_plus_x())
     assert player.widget is not None
     for name, control in controls(player).items():
-        if name != "text":
-            assert control.label if name == "Timeline" else control.description
+        if name == "Timeline":
+            assert control.label  # and its tooltip, in the page
+        elif name != "text":
+            assert control.description
             assert control.tooltip
     player.dispose()
 

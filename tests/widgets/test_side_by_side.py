@@ -111,6 +111,7 @@ def test_a_page_has_both_pictures_their_names_and_the_difference(tmp_path: Path)
     page = both.export(tmp_path / "both.html").read_text("utf-8")
     assert "data-wide" in page
     assert "First difference on rank 0: the constants of multiply" in page
+    assert "3 in before, 4 in after." in page
 
 
 def test_one_that_grows_is_followed():

@@ -13,6 +13,7 @@ from lab.events import Recording
 from tests.widgets.golden import product_plus_x
 from widgets.asking.grid import grid
 from widgets.asking.words import account, page, product_words, sum_words
+from widgets.live import pacer
 from widgets.pictures.theme import MINUS
 from widgets.views.graph.view import GraphView
 from widgets.views.why.view import WhyView
@@ -150,11 +151,18 @@ def test_wrong_questions_are_told_in_the_picture_and_at_once_where_that_is_possi
     assert "holds no values" in WhyView(bare, w1).picture_at(len(bare)).caption
 
 
+def test_without_a_tensor_the_first_that_has_a_gradient_is_explained():
+    w1, _, rec = network()
+    assert WhyView(rec).text_at(len(rec)) == WhyView(rec, w1).text_at(len(rec))
+    assert WhyView(Recording()).text_at(0).startswith("No gradient yet")
+
+
 def test_a_file_of_a_run_is_explained_by_name(tmp_path):
     w1, _, rec = network()
     rec.save(tmp_path / "run.lab")
     loaded = Recording.load(tmp_path / "run.lab")
-    assert WhyView(loaded, "w1", (1, 2)).svg() == WhyView(rec, w1, (1, 2)).svg()
+    again, first = (v.picture_at(len(rec)) for v in (WhyView(loaded, "w1", (1, 2)), WhyView(rec, w1, (1, 2))))
+    assert (again.nodes, again.edges, again.caption) == (first.nodes, first.edges, first.caption)
     with pytest.raises(ArgumentError, match="is not in a recording from a file"):
         WhyView(loaded, w1)
     page = WhyView(loaded, "w1").export(tmp_path / "why.html").read_text("utf-8")
@@ -208,12 +216,30 @@ def test_the_inspector_asks_about_the_selected_node_and_lights_the_path_in_the_g
     view.dispose()
 
 
+def test_in_a_graph_of_groups_the_boxes_that_the_path_runs_through_light_up():
+    model = lab.nn.Sequential(*(lab.nn.Linear(3, 3, rng=k) for k in range(6)), lab.nn.Tanh())
+    with lab.record() as rec:
+        (model(np.ones((2, 3), np.float32)) ** 2).mean().backward()
+    view = GraphView(rec, most=5)
+    assert view.widget is not None
+    view.select(str(model.parameters()[0].node.id))
+    assert view.picture_at(view.position).lit == frozenset()
+    view._why.paths.value = 0
+    scene = view.picture_at(view.position)
+    boxes = {n.id for n in scene.nodes}
+    assert len(scene.lit & boxes) > 2
+    assert len(scene.lit & {e.id for e in scene.edges}) > 1
+    assert scene.lit <= boxes | {e.id for e in scene.edges}
+    view.dispose()
+
+
 def test_while_a_run_goes_on_an_answer_of_before_is_taken_away_and_given_again_at_its_end():
     x = lab.tensor([1.0, 2.0], requires_grad=True, name="x")
     with lab.record() as rec:
         (x * x).sum().backward()
         view = GraphView(rec)
         assert view.widget is not None
+        pacer.forget(view._tick)
         view.select(str(x.node.id))
         assert view.question.answer.gradient == 4
         (x * 3.0).sum().backward()
@@ -232,6 +258,7 @@ def test_a_live_picture_rests_twenty_times_as_long_as_a_search_took_and_is_right
     with lab.record() as rec:
         view = WhyView(rec, "w", 1)
         assert view.widget is not None
+        pacer.forget(view._tick)  # the test ticks
         (w * w).sum().backward()
         view._rests_until = 0.0
         view._tick()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -34,25 +35,29 @@ class Question:
         self.gradient: Any = None
         self.trouble = ""
         self._asked: object = None
+        self._lock = threading.RLock()
 
     def ask(self, node: Any, at: int, index: Any = None) -> None:
         """Ask about an entry (None: the one asked about before, or the largest) as of the first `at` events."""
-        if node != self.node:
-            self.node, self.index, self.chosen = node, None, ALL
-        if index is not None and index != self.index:
-            self.index, self.chosen = index, ALL
-        key = node, self.index, at
-        if key == self._asked:
-            return
-        self._asked, self.at = key, at
-        self.answer, self.gradient, self.trouble = None, None, ""
-        if node is None:
-            return
+        with self._lock:  # a live picture asks too, in a thread of its own
+            if node != self.node:
+                self.node, self.index, self.chosen = node, None, ALL
+            if index is not None and index != self.index:
+                self.index, self.chosen = index, ALL
+            key = node, self.index, at
+            if key != self._asked:
+                self._asked, self.at = key, at
+                self.answer, self.gradient, self.trouble = self._answered()
+
+    def _answered(self) -> tuple[Explanation | None, Any, str]:
+        if self.node is None:
+            return None, None, ""
+        gradient, where = None, {"recording": self.recording, "at": self.at}
         try:
-            self.gradient = gradient_of(node, recording=self.recording, at=at)
-            self.answer = why(node, self.index, recording=self.recording, at=at, n_paths=self.n_paths)
+            gradient = gradient_of(self.node, **where)
+            return why(self.node, self.index, n_paths=self.n_paths, **where), gradient, ""
         except LabError as reason:
-            self.trouble = f"{reason.problem}: {reason.given}. {reason.hint}"
+            return None, gradient, f"{reason.problem}: {reason.given}. {reason.hint}"
 
     def set_aside(self, reason: str) -> None:
         """Take the answer away, and say why; the next question is answered anew."""

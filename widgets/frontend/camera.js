@@ -94,6 +94,7 @@ export class Camera {
   }
 
   takeOver(next, moving = false) {
+    if (!this.size.w) return; // nobody can have seen it
     this.taken = true;
     this.glide = null;
     this.view = next;

@@ -112,6 +112,15 @@ export class Edges {
     this.route(entry);
   }
 
+  // Have these in the document, and no others.
+  keep(near) {
+    const kept = new Set(near);
+    for (const entry of this.entries.values()) {
+      if (!kept.has(entry)) this.hide(entry);
+      else this.show(entry);
+    }
+  }
+
   hide(entry) {
     if (!entry.g) return;
     entry.g.remove();

@@ -2,6 +2,7 @@
 // Their colours are those of the style sheet, and a mark at its corner still says what happens to a box. Only what
 // changed is painted again.
 import { html, table, toneColour } from "./common.js";
+import { edgesIn, nodesIn } from "./sight.js";
 
 const OUTLINES = { new: "forward", active: "forward", done: "done", trouble: "trouble" };
 const RUNS = { forward: "forward", backward: "backward", store: "backward", done: "done" };
@@ -16,28 +17,42 @@ export class Far {
     [this.lower, this.upper] = [html("canvas"), html("canvas")]; // frames and edges, boxes
     this.element = html("div", { class: "lab-under", "aria-hidden": "true" }, this.lower, this.upper);
     this.size = "";
+    this.dirty = { boxes: null, lines: null }; // keys of what has to be painted again; null: all
   }
 
-  // What `shown` covers, a rectangle of the scene. `dirty` has the keys of boxes and edges to be painted, null for all.
-  paint(view, shown, dirty, scene, look) {
+  // A box looks different now; null: anything may.
+  soil(key) {
+    if (key === null) this.dirty = { boxes: null, lines: null };
+    else this.dirty.boxes?.add(key);
+  }
+
+  soilLine(key) {
+    if (key === null) this.dirty.lines = null;
+    else this.dirty.lines?.add(key);
+  }
+
+  // What `shown` covers, a rectangle of the scene, as far as it is not painted yet.
+  paint(view, shown, nodes, edges, look) {
+    const { boxes, lines } = this.dirty;
+    const colours = table().colours[look.mode];
     this.fit(view, shown);
     this.thin = 1 / view.k; // one pixel of the stage
-    const colours = table().colours[look.mode];
-    if (!dirty.lines) {
-      const context = this.begin(this.lower, view, shown, true);
-      const frames = scene.inSight(shown).filter(({ node }) => node.kind === "frame");
+    if (!lines) {
+      const context = this.begin(this.lower, view, true);
+      const frames = nodesIn(shown, nodes).filter(({ node }) => node.kind === "frame");
       frames.sort((a, b) => b.node.w * b.node.h - a.node.w * a.node.h);
       for (const entry of frames) this.frame(context, entry, colours, look);
-      this.lines(context, scene.edgesInSight(shown), colours, look);
-    } else if (dirty.lines.size) {
-      const some = [...dirty.lines].map((key) => scene.edges.get(key)).filter(Boolean);
-      this.lines(this.begin(this.lower, view, shown, false), some, colours, look);
+      this.lines(context, edgesIn(shown, edges), colours, look, edges.at);
+    } else if (lines.size) {
+      const some = [...lines].map((key) => edges.entries.get(key)).filter(Boolean);
+      this.lines(this.begin(this.lower, view, false), some, colours, look, edges.at);
     }
-    if (!dirty.boxes || dirty.boxes.size > ONE_BY_ONE) this.boxes(this.begin(this.upper, view, shown, true), scene.inSight(shown), colours, look);
-    else if (dirty.boxes.size) {
-      const context = this.begin(this.upper, view, shown, false);
-      for (const key of dirty.boxes) if (scene.nodes.has(key)) this.again(context, scene.nodes.get(key), scene, colours, look);
+    if (!boxes || boxes.size > ONE_BY_ONE) this.boxes(this.begin(this.upper, view, true), nodesIn(shown, nodes), colours, look);
+    else if (boxes.size) {
+      const context = this.begin(this.upper, view, false);
+      for (const key of boxes) if (nodes.has(key)) this.again(context, nodes.get(key), nodes, colours, look);
     }
+    this.dirty = { boxes: new Set(), lines: new Set() };
   }
 
   fit(view, { left, top, right, bottom }) {
@@ -52,7 +67,7 @@ export class Far {
     Object.assign(this, { scale, corner: box });
   }
 
-  begin(canvas, view, shown, clear) {
+  begin(canvas, view, clear) {
     const context = canvas.getContext("2d");
     const { scale, corner } = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
@@ -64,7 +79,7 @@ export class Far {
   }
 
   // One stroke for all edges that look alike.
-  lines(context, edges, colours, { lit, at }) {
+  lines(context, edges, colours, { lit }, at) {
     const { thin } = this;
     const alike = new Map();
     for (const { key, edge } of edges) {
@@ -141,7 +156,7 @@ export class Far {
   }
 
   // One box, and what its mark may cover of others.
-  again(context, { node, x, y }, scene, colours, look) {
+  again(context, { node, x, y }, nodes, colours, look) {
     const more = Math.max(6 * this.thin, 10);
     const [w, h] = [node.w / 2 + more, node.h / 2 + more];
     context.save();
@@ -149,7 +164,8 @@ export class Far {
     context.rect(x - w, y - h, 2 * w, 2 * h);
     context.clip();
     context.clearRect(x - w, y - h, 2 * w, 2 * h);
-    this.boxes(context, scene.inSight({ left: x - w - more, right: x + w + more, top: y - h - more, bottom: y + h + more }), colours, look);
+    const around = { left: x - w - more, right: x + w + more, top: y - h - more, bottom: y + h + more };
+    this.boxes(context, nodesIn(around, nodes), colours, look);
     context.restore();
   }
 

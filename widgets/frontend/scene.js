@@ -2,14 +2,16 @@
 // and lets nodes glide to new places. Of a large scene only what can be seen and read is in the document; from far away
 // all of it is on a canvas. Panning and zooming move what is drawn, and draw anew when they rest.
 import { calm, html, onKeys, setText, surroundings, svg, table } from "./common.js";
-import { Camera, GLIDE, ease, gestures, readable } from "./camera.js";
-import { nodeElement, paintNode, placeNode, tint } from "./nodes.js";
+import { Boxes } from "./boxes.js";
+import { Camera, gestures, readable } from "./camera.js";
 import { Edges } from "./edges.js";
 import { Far } from "./far.js";
 import { followTheme, magnified } from "./look.js";
 import { Marks } from "./marks.js";
 import { Minimap } from "./minimap.js";
+import { paintNode } from "./nodes.js";
 import { Search, matches } from "./search.js";
+import { edgesIn, extentOf, livelyPart, nodesIn, within } from "./sight.js";
 import { Tip } from "./tip.js";
 import { Tokens } from "./tokens.js";
 import { meaning, neighbour } from "./walk.js";
@@ -19,23 +21,21 @@ const MANY = 1500; // more in sight go to the canvas, be they readable or not
 const FAR = 0.35; // zoomed out further, text cannot be read
 const AROUND = 0.5; // of the stage's size: how far beyond its borders a large scene is drawn, for panning
 const REST = 140; // ms without a movement after which all is drawn anew
-const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 const NONE = new Set();
-const SAME = ["x", "y", "w", "h", "label", "sublabel", "gradient", "aria", "kind", "state", "fold"];
 
 export function createScene(root, options = {}) {
   const can = (what) => Boolean(options.hears?.(what));
   const camera = new Camera(viewChanged, () => tip.hide());
-  const nodes = new Map(); // key -> {key, node, index, g, x, y, from, since, born}; g null: nobody can see it
-  const edges = new Edges(at);
+  const look = { mode: "light", palette: "", family: "", selected: "", lit: NONE, pinned: NONE, found: NONE, folds: false, role: "option" };
   const far = new Far();
+  const boxes = new Boxes(look, far, () => root.querySelector("button").focus());
+  const nodes = boxes.entries;
+  const edges = (boxes.edges = new Edges(boxes.at));
   const marks = new Marks(() => look.family);
   const minimap = new Minimap(camera);
   const search = new Search(found, mark, (words) => can("find") && options.onFind(words));
   let fitting; // the button that shows all of it
-  const frames = svg("g", { class: "lab-frames" });
-  const boxes = svg("g");
-  const list = svg("g", { class: "lab-nodes" }, frames, edges.lines, boxes);
+  const list = svg("g", { class: "lab-nodes" }, boxes.frames, edges.lines, boxes.others);
   const world = svg("g", {}, marks.below, list, edges.labels, marks.above);
   const picture = svg("svg", { class: "lab-svg", role: "group" }, world);
   const title = svg("title");
@@ -49,17 +49,12 @@ export function createScene(root, options = {}) {
   const tip = new Tip(root, stage, camera);
   root.append(tip.element);
 
-  const look = { mode: "light", palette: "", family: "", selected: "", lit: NONE, pinned: NONE, found: NONE, folds: false, role: "option", at };
-  const gliding = new Set(); // entries on their way
   let tree = null;
-  let active = null; // key of the one node in the tab order
-  let here = null; // key of the hit that is looked at
   let frame = 0;
   let first = true;
   let heavy = false; // too many nodes to have all of them in the document
   let isFar = false;
   let stale = false; // something changed that has not been drawn
-  let dirty = { boxes: null, lines: null }; // keys of what has to be painted again on the canvas; null: all
   let drawn = null; // {view, sight}: from where, and how far around, it was drawn
   let resting = 0;
   const tokens = new Tokens(canvas, (key) => edges.entries.has(key) && edges.lineOf(edges.entries.get(key)), () => camera.view);
@@ -71,17 +66,22 @@ export function createScene(root, options = {}) {
     if (!tree) return;
     repaint();
     stale = true;
-    dirty = { boxes: null, lines: null };
+    far.soil(null);
     settle(false);
     minimap.update(nodes, now);
   });
 
-  const resizing = new ResizeObserver(() => {
+  // The size of the stage, when it has one: in a box that is not in the page yet it comes later. Returns whether it is new.
+  function sized() {
     const [w, h] = [stage.clientWidth, stage.clientHeight];
-    if (!w || (w === camera.size.w && h === camera.size.h)) return;
+    if (!w || (w === camera.size.w && h === camera.size.h)) return false;
     camera.size = { w, h };
     tokens.resize(w, h);
-    if (tree) settle(false);
+    return true;
+  }
+
+  const resizing = new ResizeObserver(() => {
+    if (sized() && tree) settle(false);
   });
   resizing.observe(stage);
 
@@ -93,6 +93,7 @@ export function createScene(root, options = {}) {
     tree = next;
     const now = performance.now();
     const still = first || calm();
+    if (first) sized();
     stale = true;
     surround(tree);
     setText(title, tree.title || tree.caption || "scene");
@@ -102,12 +103,12 @@ export function createScene(root, options = {}) {
     if (tree.nodes !== last?.nodes) updateNodes(now, still);
     if (tree.edges !== last?.edges) {
       const { fresh, others } = edges.update(tree.edges, !still);
-      if (others) dirty.lines = null;
-      for (const key of fresh) dirty.lines?.add(key);
+      if (others) far.soilLine(null);
+      for (const key of fresh) far.soilLine(key);
     }
     if (again) repaint();
     if (tree.selected !== last?.selected) choose(tree.selected, false);
-    if (tree.nodes !== last?.nodes || tree.edges !== last?.edges || tree.extent !== last?.extent) measure();
+    if (tree.nodes !== last?.nodes || tree.edges !== last?.edges || tree.extent !== last?.extent) camera.box = extentOf(tree.extent, nodes, edges);
     settle(!still);
     if (tree.nodes !== last?.nodes) {
       search.offer(nodes.size, can("find"));
@@ -122,7 +123,7 @@ export function createScene(root, options = {}) {
   // What the tree says of all nodes at once; true when every one has to be painted again.
   function heed(last) {
     if (tree.lit !== last?.lit) look.lit = edges.lit = new Set(tree.lit ?? []);
-    if (tree.lit !== last?.lit || tree.palette !== last?.palette) dirty = { boxes: null, lines: null };
+    if (tree.lit !== last?.lit || tree.palette !== last?.palette) far.soil(null);
     if (tree.pinned !== last?.pinned) look.pinned = new Set(tree.pinned ?? []);
     stage.toggleAttribute("data-dim", look.lit.size > 0);
     const palette = tree.palette !== look.palette;
@@ -131,158 +132,42 @@ export function createScene(root, options = {}) {
   }
 
   function updateNodes(now, still) {
-    let index = 0;
-    let opens = false;
-    for (const key in tree.nodes) {
-      const node = tree.nodes[key];
-      opens ||= Boolean(node.fold);
-      const entry = nodes.get(key);
-      if (!entry) {
-        nodes.set(key, { key, node, index, g: null, x: node.x, y: node.y, from: null, since: 0, born: !still, clipped: false });
-        if (node.kind === "frame") dirty.lines = null;
-        dirty.boxes?.add(key);
-      } else if (entry.node !== node) change(entry, node, now, still);
-      if (entry) entry.index = index;
-      index += 1;
-    }
-    for (const [key, entry] of nodes.size > index ? nodes : []) {
-      if (Object.hasOwn(tree.nodes, key)) continue;
-      hide(entry);
-      nodes.delete(key);
-      gliding.delete(entry);
-      dirty = { boxes: null, lines: null };
-      if (active === key) active = null;
-    }
+    const opens = boxes.update(tree.nodes, now, still);
     const named = { role: opens ? "tree" : "listbox", "aria-label": `${tree.title || "scene"}: ${nodes.size} nodes` };
     for (const [name, value] of Object.entries(named)) {
       if (nodes.size) list.setAttribute(name, value);
       else list.removeAttribute(name); // a list without entries is none, and what has no role has no name
     }
     root.toggleAttribute("data-empty", !nodes.size);
-    const role = opens ? "treeitem" : "option"; // only the items of a tree may say that they are open or closed
     look.folds = can("fold");
+    const role = opens ? "treeitem" : "option"; // only the items of a tree may say that they are open or closed
     if (role !== look.role) {
       look.role = role;
       repaint();
     }
     heavy = nodes.size > FEW;
     stage.toggleAttribute("data-heavy", heavy);
-    if (!active && nodes.size) rove(nodes.keys().next().value, false);
-  }
-
-  function change(entry, node, now, still) {
-    const before = entry.node;
-    entry.node = node;
-    if (before.x !== node.x || before.y !== node.y) {
-      if (still || !entry.g) {
-        [entry.x, entry.y, entry.from] = [node.x, node.y, null];
-        gliding.delete(entry);
-        placeNode(entry);
-      } else {
-        [entry.from, entry.since] = [[entry.x, entry.y], now];
-        gliding.add(entry);
-      }
-      touch(entry.key);
-    } else if (before.w !== node.w || before.h !== node.h || before.kind !== node.kind) touch(entry.key);
-    else dirty.boxes?.add(entry.key);
-    if (!entry.g) return;
-    if ((before.kind === "frame") !== (node.kind === "frame")) hide(entry);
-    else if (SAME.every((name) => before[name] === node[name])) tint(entry, look);
-    else paintNode(entry, look);
-  }
-
-  function touch(key) {
-    dirty = { boxes: null, lines: null };
-    for (const edge of edges.of.get(key) ?? []) edges.moved(edges.entries.get(edge));
+    if (!boxes.active && nodes.size) rove(nodes.keys().next().value, false);
   }
 
   function repaint() {
     look.family ||= edges.family = getComputedStyle(root).fontFamily;
-    for (const entry of nodes.values()) if (entry.g) paintNode(entry, look);
+    boxes.repaint();
     for (const entry of edges.entries.values()) if (entry.g) edges.paint(entry);
-  }
-
-  function at(key) {
-    const entry = nodes.get(key);
-    return entry && (entry.from ? { ...entry.node, x: entry.x, y: entry.y } : entry.node);
   }
 
   // --- what is in the document ---
 
-  function show(entry) {
-    const { key, node } = entry;
-    entry.g = nodeElement(key);
-    if (entry.born) entry.g.classList.add("lab-born");
-    entry.born = false;
-    if (key === active) entry.g.setAttribute("tabindex", "0");
-    entry.g.toggleAttribute("data-here", key === here);
-    if (node.kind === "frame") {
-      const inside = [...frames.children].find((other) => nodes.get(other.dataset.key).node.w * nodes.get(other.dataset.key).node.h < node.w * node.h);
-      frames.insertBefore(entry.g, inside ?? null);
-    } else boxes.append(entry.g);
-    paintNode(entry, look);
-    placeNode(entry);
-  }
-
-  function hide(entry) {
-    if (!entry.g) return;
-    if (entry.g.contains(document.activeElement)) root.querySelector("button").focus();
-    entry.g.remove();
-    entry.g = entry.from = entry.body = entry.texts = null;
-    [entry.x, entry.y] = [entry.node.x, entry.node.y];
-    gliding.delete(entry);
-  }
-
-  const meets = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
-  const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
-
-  function inSight({ left, top, right, bottom }) {
-    const some = [];
-    for (const entry of nodes.values()) {
-      const { x, y, node } = entry;
-      const [w, h] = [node.w / 2 + 10, node.h / 2 + 10];
-      if (x - w < right && x + w > left && y - h < bottom && y + h > top) some.push(entry);
-    }
-    return some;
-  }
-
-  function edgesInSight(sight) {
-    const some = [];
-    for (const entry of edges.entries.values()) {
-      const box = edges.boxOf(entry);
-      if (box && meets(box, sight)) some.push(entry);
-    }
-    return some;
-  }
-
   // Bring into the document what can be seen and read, and take out what cannot; the node that has the focus stays.
   function cull({ view, sight }) {
-    const before = isFar;
-    isFar = heavy && (view.k < FAR || inSight(camera.sight()).length > MANY);
-    if (isFar !== before) stage.toggleAttribute("data-far", isFar);
-    const near = new Set(isFar ? [] : heavy ? inSight(sight) : nodes.values());
-    if (nodes.has(active)) near.add(nodes.get(active));
-    for (const entry of nodes.values()) {
-      if (!near.has(entry)) hide(entry);
-      else if (!entry.g) show(entry);
-    }
-    if (heavy) for (const { g, index } of near) count(g, index);
-    const lines = new Set(isFar ? [] : heavy ? edgesInSight(sight) : edges.entries.values());
-    for (const entry of edges.entries.values()) {
-      if (!lines.has(entry)) edges.hide(entry);
-      else if (!entry.g) edges.show(entry);
-    }
+    isFar = heavy && (view.k < FAR || nodesIn(camera.sight(), nodes).length > MANY);
+    stage.toggleAttribute("data-far", isFar);
+    const kept = boxes.keep(isFar ? [] : heavy ? nodesIn(sight, nodes) : nodes.values());
+    if (heavy) for (const entry of kept) boxes.count(entry);
+    edges.keep(isFar ? [] : heavy ? edgesIn(sight, edges) : edges.entries.values());
     far.element.hidden = !isFar;
-    if (isFar) far.paint(view, sight, dirty, { nodes, edges: edges.entries, inSight, edgesInSight }, look);
-    if (isFar) dirty = { boxes: new Set(), lines: new Set() };
+    if (isFar) far.paint(view, sight, nodes, edges, look);
     stale = false;
-  }
-
-  // The others are not in the document: a screen reader is told which of how many this one is.
-  function count(g, index) {
-    for (const [name, value] of [["aria-setsize", nodes.size], ["aria-posinset", index + 1]]) {
-      if (g.getAttribute(name) !== String(value)) g.setAttribute(name, value);
-    }
   }
 
   // --- the view ---
@@ -314,7 +199,7 @@ export function createScene(root, options = {}) {
       picture.style.transform = far.element.style.transform = "";
       world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
       picture.classList.toggle("lab-far", view.k < FAR);
-      dirty = { boxes: null, lines: null };
+      far.soil(null);
       drawn = { view, size, sight: camera.sight(AROUND) };
     } else if (picture.style.transform) picture.style.transform = far.element.style.transform = "";
     if (!same || stale) cull(drawn);
@@ -344,42 +229,7 @@ export function createScene(root, options = {}) {
     return camera.taken ? viewChanged(false) : camera.fit(glides, lively);
   }
 
-  function measure() {
-    let [left, top, right, bottom] = tree.extent ? [0, 0, ...tree.extent] : [Infinity, Infinity, -Infinity, -Infinity];
-    const reach = (l, t, r, b) => {
-      [left, top, right, bottom] = [Math.min(left, l), Math.min(top, t), Math.max(right, r), Math.max(bottom, b)];
-    };
-    for (const { node: { x, y, w, h } } of nodes.values()) reach(x - w / 2, y - h / 2, x + w / 2, y + h / 2);
-    for (const { edge, lane } of edges.entries.values()) {
-      for (const [x, y] of edge.bends ?? []) reach(x, y, x, y);
-      if (!lane && edge.s !== edge.t) continue;
-      const source = nodes.get(edge.s)?.node;
-      if (source && edge.s === edge.t) reach(source.x, source.y, source.x + source.w / 2 + 32, source.y);
-      if (source && lane) reach(source.x - Math.abs(lane) - 40, source.y, source.x, source.y);
-    }
-    camera.box = Number.isFinite(left) ? { left, top, w: right - left, h: bottom - top } : { left: 0, top: 0, w: 1, h: 1 };
-  }
-
-  // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
-  function lively() {
-    const centres = [];
-    for (const { key, node } of nodes.values()) if (LIVELY.has(node.state)) centres.push(key);
-    const all = centres.slice();
-    for (const { edge } of edges.entries.values()) if (LIVELY.has(edge.state)) all.push(edge.s, edge.t);
-    const near = around(all);
-    return !near || !centres.length || camera.readable(near) ? near : around(centres);
-  }
-
-  function around(keys) {
-    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (const key of keys) {
-      if (!nodes.has(key)) continue;
-      const { x, y, w, h } = nodes.get(key).node;
-      [left, top] = [Math.min(left, x - w / 2), Math.min(top, y - h / 2)];
-      [right, bottom] = [Math.max(right, x + w / 2), Math.max(bottom, y + h / 2)];
-    }
-    return left < right ? { left, top, w: right - left, h: bottom - top } : null;
-  }
+  const lively = () => livelyPart(nodes, edges, camera);
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);
@@ -387,20 +237,7 @@ export function createScene(root, options = {}) {
 
   function tick(now) {
     frame = 0;
-    const touched = new Set();
-    for (const entry of gliding) {
-      const part = ease(Math.min(1, (now - entry.since) / GLIDE));
-      entry.x = entry.from[0] + (entry.node.x - entry.from[0]) * part;
-      entry.y = entry.from[1] + (entry.node.y - entry.from[1]) * part;
-      if (part === 1) {
-        entry.from = null;
-        gliding.delete(entry);
-      }
-      placeNode(entry);
-      for (const edge of edges.of.get(entry.key) ?? []) touched.add(edge);
-    }
-    for (const key of touched) edges.moved(edges.entries.get(key));
-    const busy = [gliding.size > 0, camera.tick(now), tokens.draw(now)];
+    const busy = [boxes.tick(now), camera.tick(now), tokens.draw(now)];
     if (busy.includes(true)) wake();
   }
 
@@ -436,11 +273,11 @@ export function createScene(root, options = {}) {
   function mark(keys, key) {
     const before = look.found;
     look.found = new Set(keys);
-    dirty.boxes = null;
+    for (const key_ of [...before, ...keys]) far.soil(key_);
     stale = true;
     for (const entry of nodes.values()) if (entry.g && before.has(entry.key) !== look.found.has(entry.key)) paintNode(entry, look);
-    nodes.get(here)?.g?.removeAttribute("data-here");
-    here = key;
+    nodes.get(boxes.here)?.g?.removeAttribute("data-here");
+    boxes.here = key;
     if (!key) return isFar && redraw();
     rove(key, false);
     const { node, g } = nodes.get(key);
@@ -461,7 +298,7 @@ export function createScene(root, options = {}) {
     if (key || !isFar) return key;
     const box = stage.getBoundingClientRect();
     const [x, y] = camera.toScene(event.clientX - box.left, event.clientY - box.top);
-    const hits = inSight({ left: x, right: x, top: y, bottom: y }).filter(({ node }) => node.kind !== "frame");
+    const hits = nodesIn({ left: x, right: x, top: y, bottom: y }, nodes).filter(({ node }) => node.kind !== "frame");
     return hits.pop()?.key;
   }
 
@@ -475,13 +312,13 @@ export function createScene(root, options = {}) {
   }
 
   function rove(key, focus) {
-    if (active && active !== key) nodes.get(active)?.g?.setAttribute("tabindex", "-1");
-    active = key;
+    if (boxes.active !== key) nodes.get(boxes.active)?.g?.setAttribute("tabindex", "-1");
+    boxes.active = key;
     const entry = nodes.get(key);
-    if (!entry.g) show(entry);
+    if (!entry.g) boxes.show(entry);
     entry.g.setAttribute("tabindex", "0");
     if (!focus) return;
-    if (heavy) count(entry.g, entry.index);
+    if (heavy) boxes.count(entry);
     entry.g.focus({ preventScroll: true });
     camera.reveal(entry.node.x, entry.node.y);
     if (isFar) showTip(key);

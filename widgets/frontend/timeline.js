@@ -56,6 +56,7 @@ export function createTimeline(root, label, does) {
       does.add(field.value);
       field.value = "";
     });
+    field.addEventListener("lab-cancel", () => slider.focus());
     book.append(form);
   }
 
@@ -75,11 +76,7 @@ export function createTimeline(root, label, does) {
         item.replaceChildren(open, rename, remove);
         rename.focus();
       };
-      text.addEventListener("keydown", (event) => {
-        if (event.key !== "Escape") return;
-        event.stopPropagation();
-        restore();
-      });
+      text.addEventListener("lab-cancel", restore);
       item.replaceChildren(form);
       text.focus();
     }, { title: "Change the note", "aria-label": `rename bookmark ${k + 1}` });

@@ -30,8 +30,15 @@ export default {
       const target = event.composedPath()[0];
       const box = root.closest(".lab-player-box");
       if (!box || !(target instanceof Element) || !box.contains(target)) return;
-      // Pictures keep their own keys, also from the notebook; in a field one writes.
-      if (target.closest(".lab-scene, .lab-chart") || target.matches("input:not([type=range]), textarea")) return;
+      if (target.closest(".lab-scene, .lab-chart")) return; // pictures keep their own keys, also from the notebook
+      if (target.matches("input:not([type=range]), textarea")) {
+        if (!root.contains(target) || !/^(Enter|Escape)$/.test(event.key)) return; // in a field one writes
+        event.stopImmediatePropagation(); // JupyterLab would take both
+        event.preventDefault();
+        if (event.key === "Enter") target.form.requestSubmit();
+        else target.dispatchEvent(new Event("lab-cancel"));
+        return;
+      }
       if (event.key === "Tab" || event.ctrlKey || event.metaKey || event.altKey || /^F\d+$/.test(event.key)) return;
       event.stopImmediatePropagation();
       if (target.matches("select")) return;

@@ -35,8 +35,8 @@ class Column:
 
     __slots__ = ("bottom", "left", "thick")
 
-    def __init__(self, left: float) -> None:
-        self.left, self.thick, self.bottom = left, 0.0, float("-inf")
+    def __init__(self, left: float, thick: float) -> None:
+        self.left, self.thick, self.bottom = left, thick, float("-inf")
 
 
 class Sheet:
@@ -65,6 +65,7 @@ class Growing:
         depth: the deepest frame's level, 0 when there is none: the main line leaves room for so many names above it.
         direction: "right" or "down".
         gap: free space between columns.
+        thick: what a column has at least, so that a box that comes late moves nothing.
 
     Example:
         >>> places = Growing(0)
@@ -74,8 +75,8 @@ class Growing:
         (132.0, 45.0, 40, 20.0)
     """
 
-    def __init__(self, depth: int, direction: str = "right", gap: float = 60.0) -> None:
-        self.depth, self.down, self.gap = depth, direction == "down", gap
+    def __init__(self, depth: int, direction: str = "right", gap: float = 60.0, thick: float = 0.0) -> None:
+        self.depth, self.down, self.gap, self._thick = depth, direction == "down", gap, thick
         self.boxes: dict[str, Box] = {}
         self.root = Sheet(None, 0)
         self._before, self._behind = (HEAD, PAD) if self.down else (PAD, PAD)
@@ -155,7 +156,7 @@ class Growing:
     def _put(self, sheet: Sheet, k: int, line: float, along: float, top: float, bottom: float) -> Box:
         while len(sheet.columns) <= k:
             last = sheet.columns[-1] if sheet.columns else None
-            sheet.columns.append(Column(last.left + last.thick + self.gap if last else 0.0))
+            sheet.columns.append(Column(last.left + last.thick + self.gap if last else 0.0, self._thick))
         column = sheet.columns[k]
         line = max(line, column.bottom + GAP + top) if column.bottom > float("-inf") else max(line, 0.0)
         box = Box(sheet, k, line, along, 0.0)

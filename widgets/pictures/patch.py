@@ -19,6 +19,7 @@ Op = list[Any]
 BLOCK = 64
 """So many parts are compared at once."""
 
+
 class Grown(dict[str, Json]):
     """An object of a tree that was made from an earlier one: it knows which keys are not as they were there."""
 
@@ -92,7 +93,9 @@ def _walk_keys(path: list[str | int], old: dict[str, Json], new: dict[str, Json]
         return
     before, after = list(old.values()), list(new.values())
     for k in range(0, len(there), BLOCK):
-        if len(there) > BLOCK and before[k : k + BLOCK] == after[k : k + BLOCK]:  # at once where they are the same objects
+        if (
+            len(there) > BLOCK and before[k : k + BLOCK] == after[k : k + BLOCK]
+        ):  # at once where they are the same objects
             continue
         for i in range(k, min(k + BLOCK, len(there))):
             if before[i] is not after[i]:

@@ -109,7 +109,7 @@ class SideBySide(Player):
                 first, second = (v.recording for v in self.views)
                 if isinstance(first, Recording) and isinstance(second, Recording):
                     found = compare(first, second, tolerance=self.tolerance)
-                    words = found.text
+                    words = found.said(self.names)
             except RecordingError as why:
                 words = str(why)
             self._compared = lengths, found, words
@@ -117,8 +117,8 @@ class SideBySide(Player):
 
     def _words(self) -> str:
         """What is known of the difference."""
-        found = self.comparison
-        return found.text if found is not None else self._compared[2] if self._compared is not None else ""
+        assert self.comparison is not None or self._compared is not None, "asking for the comparison makes it"
+        return self._compared[2] if self._compared is not None else ""
 
     @property
     def first_unlike(self) -> int | None:

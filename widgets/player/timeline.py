@@ -32,7 +32,6 @@ class Timeline(anywidget.AnyWidget):
     _css = _style()
 
     label = traitlets.Unicode("Moment").tag(sync=True)
-    tooltip = traitlets.Unicode("Which stop is shown").tag(sync=True)
     n = traitlets.Int(1).tag(sync=True)
     at = traitlets.Int(0).tag(sync=True)
     words = traitlets.Unicode().tag(sync=True)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from widgets.layout.growing import Bend, Box, Growing
-from widgets.views.graph.groups import Group, Groups
+from widgets.views.graph.group import Group
+from widgets.views.graph.groups import Groups
 from widgets.views.graph.tape import Entry
 
 BOX = 192.0, 66.0
@@ -44,7 +45,7 @@ class Board:
         everything: what the reader did not close is open.
 
     Attributes:
-        boxes: what each box is, by id, in the order of placing: a node, (operation, operand) for a constant, or a group.
+        boxes: what each box is, by id, as placed: a node, a group, or (operation, operand) for a constant.
         seen: the box in which a node is seen.
         links: the edges.
         stale: something that was placed has to stand elsewhere: make a new Board.
@@ -65,7 +66,7 @@ class Board:
         self._lonely: list[Group] = []
         self._last: dict[str | None, str] = {}
         depth = 1 + max((len(list(g.up())) - 2 for g in _open_groups(root, self.is_open)), default=-1)
-        self.places = Growing(depth, direction)
+        self.places = Growing(depth, direction, thick=BOX[direction == "down"])
         self._n = root.first
         while self._n <= root.last:
             self._take(groups.ops[self._n])
@@ -185,10 +186,12 @@ class Board:
         """The boxes of a frame from which something comes, and the first column that is possible."""
         order, seen = self.groups.order, self.seen
         names = dict.fromkeys(seen[p] for p in operands if p in seen and order.get(p, first) < first)
-        boxes = [b for b in map(lambda name: self.places.within(name, frame), names) if b is not None]
+        boxes = [b for name in names if (b := self.places.within(name, frame)) is not None]
         least = int(constants or any(self._stands(p) == frame for p in leaves))
         if not boxes and not names and frame in self._last:  # nothing leads to it: near to what came last
-            least = max(least, self.places.boxes[self._last[frame]].column + (group is not None and group.kind == "copy"))
+            least = max(
+                least, self.places.boxes[self._last[frame]].column + (group is not None and group.kind == "copy")
+            )
         return boxes, least
 
     # --- leaves ---

@@ -1,23 +1,24 @@
 """The picture of a Board at one moment, brought up to date at the price of what changed since the last moment.
 
-Boxes and edges that did not change are the same objects as before: so the tree that is sent, and its difference from the
-last one, cost what changed, too.
+Boxes and edges that did not change are the same objects as before: so the tree that is sent, and its difference from
+the last one, cost what changed, too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from widgets.pictures import theme
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.scene import Edge, Node
 from widgets.views.graph import wording
 from widgets.views.graph.board import Board, Key, Link
-from widgets.views.graph.groups import Group
+from widgets.views.graph.group import Group
 from widgets.views.graph.parts import MOST_TONE, on_edge
 from widgets.views.graph.plan import lines
-from widgets.views.graph.tape import FORGOTTEN, Entry, Tape
+from widgets.views.graph.tape import FORGOTTEN, Entry, Tape, newest_first
 from widgets.views.graph.telling import gradient_words
 
 LINE = 164.0
@@ -97,34 +98,31 @@ class Drawing:
         if fresh:
             self._newest = _newest_op(state, board.groups.order)
         for node in sorted({*state.touched, *ends}):
-            if node not in board.seen:
-                continue
-            boxes.update(dict.fromkeys(board.around(node)))
-            before, entry = old.entries.get(node), state.entries[node]
-            if entry.op:
-                if before is not entry:
-                    if before is not None:
-                        self._count_box(board.seen[node], before, -1)
-                    self._count_box(board.seen[node], entry, 1)
-                for i, p in enumerate(entry.parents):
-                    key = board.seen.get(p, f"c{node}.{i}"), board.seen[node]
-                    if key not in board.links:
-                        continue
-                    keys[key] = None
-                    if key[0][0] == "c":
-                        boxes[key[0]] = None
-                    elif p in board.seen:
-                        boxes[board.seen[p]] = None  # something may be owed to it now
-                    was, now = "" if before is None else _along(old, node, i), _along(state, node, i)
-                    if before is None or was != now:
-                        if before is not None:
-                            self._count_edge(key, was, -1)
-                        self._count_edge(key, now, 1)
+            if node in board.seen:
+                boxes.update(dict.fromkeys(reversed(board.around(node))))
+                if state.entries[node].op:
+                    for key in self._recount(node, old, state):
+                        keys[key] = boxes[key[0]] = None  # something may be owed to that box now
         for box in boxes:
             self._put_node(box)
         for key in keys:
             self._put_edge(key)
         self.moving = [key for key in keys if key in self.edges and self.edges[key].state in ("forward", "backward")]
+
+    def _recount(self, node: int, old: Tape, state: Tape) -> Iterator[Key]:
+        """Count an operation as it is now instead of as it was; gives the edges into it."""
+        seen, before, entry = self.board.seen, old.entries.get(node), state.entries[node]
+        if before is not None and before is not entry:
+            self._count_box(seen[node], before, -1)
+        if before is not entry:
+            self._count_box(seen[node], entry, 1)
+        for i, p in enumerate(entry.parents):
+            key = seen.get(p, f"c{node}.{i}"), seen[node]
+            if key in self.board.links:
+                if before is not None:
+                    self._count_edge(key, _along(old, node, i), -1)
+                self._count_edge(key, _along(state, node, i), 1)
+                yield key
 
     def _count_box(self, box: str, entry: Entry, by: int) -> None:
         way = self._ways.get(box, Way())
@@ -193,7 +191,7 @@ class Drawing:
         count = f"{n:,} operation{'s' * (n != 1)}"
         gradient = ""
         if entry.has_gradient:
-            gradient = "grad done" if entry.gradient is None else f"grad norm {wording.theme.short(entry.gradient.norm)}"
+            gradient = "grad done" if entry.gradient is None else f"grad norm {theme.short(entry.gradient.norm)}"
         told = gradient.replace("grad", "gradient", 1) or "no gradient yet"
         name = group.name_at(last)
         aria = f"{name}: {count}, gives {wording.shape(entry.shape)}, {told}"
@@ -279,7 +277,7 @@ def _bad(entry: Entry) -> bool:
 
 
 def _newest_op(state: Tape, order: dict[int, int]) -> int:
-    for node in reversed(state.entries):  # type: ignore[call-overload]
+    for node in newest_first(state.entries):
         if node in order:
             return order[node]
     return -1

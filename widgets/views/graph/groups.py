@@ -6,11 +6,12 @@ ran one after the other; so what is drawn in place of groups has no cycle, whate
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
+from itertools import islice
 
-from widgets.views.graph.tape import Entry
+from widgets.views.graph.group import STRETCH, Group, shown, stem
+from widgets.views.graph.tape import Entry, newest_first
 
 LONGEST = 256
 """A repeated sequence has at most so many parts."""
@@ -19,126 +20,8 @@ LEAST = 8
 
 OFTEN = 8
 """When so many passes turned out to go on in the next, the whole recording is one."""
-MANY, STRETCH = 60, 40
-"""A pass or module of more than MANY parts is shown in stretches of STRETCH."""
-
-
-class Group:
-    """Operations `first` to `last` (counted in the order in which they ran), as a tree.
-
-    Attributes:
-        kind: "pass", "module" (one call of it), "run" (the same thing several times), "copy" (one of those times) or
-            "stretch" (some parts of a group that has too many).
-        items: nodes of operations and groups, in order.
-    """
-
-    __slots__ = (
-        "_at", "_floor", "_ops", "_sigs", "first", "id", "items", "kind", "last", "parent", "path", "period", "sig", "slot",
-        "stretches",
-    )  # fmt: skip
-
-    def __init__(self, kind: str, name: str, path: str, parent: Group | None, first: int, ops: list[int]) -> None:
-        self.kind, self.id, self.path, self.parent = kind, name, path, parent
-        self.items: list[int | Group] = []
-        self._ops = ops
-        self.first, self.last = first, first - 1
-        self.period = 0
-        """Of a run: parts of one copy."""
-        self.sig: Hashable = None
-        self.slot = 0
-        """Its place among the items of its parent."""
-        self.stretches: list[Group] = []
-        self._sigs: list[Hashable] = []
-        self._at: dict[Hashable, list[int]] = {}
-        self._floor = 0
-
-    @property
-    def n_ops(self) -> int:
-        """Operations in it."""
-        return self.last - self.first + 1
-
-    @property
-    def nodes(self) -> list[int]:
-        """The nodes of its operations."""
-        return self._ops[self.first : self.last + 1]
-
-    @property
-    def whole_run(self) -> Group | None:
-        """The run that is all there is in it: then the two are one on a picture."""
-        only = self.items[0] if len(self.items) == 1 and self.kind in ("module", "copy") else None
-        return only if isinstance(only, Group) and only.kind == "run" else None
-
-    @property
-    def shown_items(self) -> list[int | Group]:
-        """What stands in its frame."""
-        if self.kind == "stretch":
-            assert self.parent is not None
-            return self.parent.items[self.slot * STRETCH : (self.slot + 1) * STRETCH]
-        return list(self.stretches) or (self.whole_run or self).items
-
-    @property
-    def shown_parent(self) -> Group | None:
-        """The group in whose frame it stands."""
-        return self.parent if self.kind == "stretch" else shown(self.parent, self.slot)
-
-    @property
-    def name(self) -> str:
-        """What it is called in its frame: "attention", "blocks × 24", "matmul, tanh × 5"."""
-        return self.name_at(self.last)
-
-    def name_at(self, newest: int) -> str:
-        """The name when operation number `newest` was the newest."""
-        run = self if self.kind == "run" else self.whole_run
-        if self.kind == "stretch":
-            return f"ops {self.first + 1:,} to {self.last + 1:,}"
-        own = "pass" if self.kind == "pass" else f"copy {self._place}" if self.kind == "copy" else self._own_name
-        if self.kind == "run":
-            words = [str(sig[1]).rpartition("/")[2] or "layers" for sig in self._sigs]  # type: ignore[index]
-            own = ", ".join(words[:3]) + "…" * (len(words) > 3)
-        return own if run is None else f"{own} × {run.n_copies(newest)}"
-
-    @property
-    def _own_name(self) -> str:
-        """The last part of the path; one of a list is called by the list's name too."""
-        *before, last = self.path.split("/")
-        return f"{before[-1]}.{last}" if before and last.isdigit() else last
-
-    @property
-    def _place(self) -> int:
-        assert self.parent is not None
-        return self.parent.items.index(self) + 1
-
-    def n_copies(self, newest: int) -> int:
-        """Of a run: how often, up to an operation, with one that has begun."""
-        if newest >= self.last:
-            return len(self.items)
-        if not isinstance(self.items[0], Group):
-            return newest - self.first + 1
-        return bisect_right(self.items, newest, key=lambda item: item.first)  # type: ignore[union-attr]
-
-    def up(self) -> Iterator[Group]:
-        """It and all around it that can be on a picture, innermost first."""
-        at: Group | None = self
-        while at is not None:
-            yield at
-            at = at.shown_parent
-
-    def within(self) -> Iterator[Group]:
-        """All groups in it, outermost first."""
-        for item in self.shown_items:
-            if isinstance(item, Group):
-                yield item
-                yield from item.within()
-
-
-def shown(group: Group | None, slot: int) -> Group | None:
-    """The group in whose frame item number `slot` of a group stands."""
-    if group is None:
-        return None
-    if group.stretches:
-        return group.stretches[slot // STRETCH]
-    up = group.parent
-    return up if up is not None and up.whole_run is group else group
+MANY = 60
+"""A pass or module of more parts is shown in stretches."""
 
 
 class Groups:
@@ -154,6 +37,7 @@ class Groups:
         >>> entries = {n: Entry(n, "exp", "", (n - 1,), (), "float64", module=f"layers.{n}") for n in (1, 2, 3)}
         >>> groups = Groups()
         >>> groups.grow(entries)
+        [1, 2, 3]
         >>> [item.name for item in groups.roots[0].items]
         ['layers × 3']
     """
@@ -284,11 +168,9 @@ class Groups:
         seen = []
         for k in range(group.first, group.last + 1):
             e = self._entries[self.ops[k]]
-            inner = tuple(
-                k - self.order[p] if self.order.get(p, -1) >= group.first else "" for p in e.parents
-            )
+            inner = tuple(k - self.order[p] if self.order.get(p, -1) >= group.first else "" for p in e.parents)
             seen.append((e.op, e.shape, e.params, inner))
-        return "module", _stem(group.path) if group.path[-1:].isdigit() else group.path, hash(tuple(seen))
+        return "module", stem(group.path) if group.path[-1:].isdigit() else group.path, hash(tuple(seen))
 
     # --- repetitions ---
 
@@ -310,7 +192,7 @@ class Groups:
     def _continues(self, run: Group, item: int | Group, sig: Hashable) -> bool:
         wanted = run._sigs[_parts(run) % run.period]
         if isinstance(item, Group):  # what it will look like is not known yet: the name decides until it is
-            return isinstance(wanted, tuple) and wanted[0] == "module" and wanted[1] in (_stem(item.path), item.path)
+            return isinstance(wanted, tuple) and wanted[0] == "module" and wanted[1] in (stem(item.path), item.path)
         return sig == wanted
 
     def _put_in_run(self, run: Group, item: int | Group) -> None:
@@ -476,9 +358,8 @@ class Groups:
 
 
 def _newest(entries: Mapping[int, Entry], n: int) -> list[int]:
-    """The last n keys; asking from the end costs what is asked."""
-    keys = reversed(entries)  # type: ignore[call-overload]
-    return [next(keys) for _ in range(n)][::-1]
+    """The last n keys."""
+    return list(islice(newest_first(entries), n))[::-1]
 
 
 def _sign(entry: Entry) -> Hashable:
@@ -516,13 +397,3 @@ def _segments(module: str) -> list[str]:
         ['blocks', '0', 'attention']
     """
     return module.split(".") if module else []
-
-
-def _stem(path: str) -> str:
-    """The path of what a numbered module is one of.
-
-    Example:
-        >>> _stem("blocks/12"), _stem("head")
-        ('blocks', 'head')
-    """
-    return re.sub(r"/?\d+$", "", path)

@@ -12,7 +12,7 @@ from lab.events.cells import cell_of
 from widgets.fold import Events
 from widgets.pictures import theme
 from widgets.views.graph import wording
-from widgets.views.graph.groups import Group
+from widgets.views.graph.group import Group
 from widgets.views.graph.tape import FORGOTTEN, Entry, Seen, Tape
 
 ARRIVALS = 12

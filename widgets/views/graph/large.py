@@ -11,10 +11,11 @@ from widgets.pictures.scene import Scene, Token
 from widgets.views.graph import wording
 from widgets.views.graph.board import Board
 from widgets.views.graph.drawing import Drawing, boxes_of
-from widgets.views.graph.groups import Group, Groups
+from widgets.views.graph.group import Group
+from widgets.views.graph.groups import Groups
 from widgets.views.graph.parts import TOKENS, legend_words
 from widgets.views.graph.paths import Path, path_of
-from widgets.views.graph.tape import Entry, Tape
+from widgets.views.graph.tape import Entry, Tape, newest_first
 from widgets.views.graph.telling import sentence
 
 OPENS = 60
@@ -108,7 +109,7 @@ class Large:
         """The pass that is shown: the chosen one, or that of the newest operation."""
         if self.chosen is not None and 0 <= self.chosen < len(self.groups.roots):
             return self.groups.roots[self.chosen]
-        for node in reversed(state.entries):  # type: ignore[call-overload]
+        for node in newest_first(state.entries):
             if node in self.groups.order:
                 return self.groups.pass_of(node)
         return self.groups.roots[0]
@@ -178,6 +179,16 @@ class Large:
             self._lit = key, ids
         return self._lit[1]
 
+    def lit_along(self, steps: Iterable[tuple[int, int]]) -> frozenset[str]:
+        """Ids of the boxes and edges through which the operations with these operands, as (operation, number), run."""
+        if self._board is None:
+            return frozenset()
+        taken = set(steps)
+        entries = self._board.entries
+        nodes = {node for n, i in taken if n in entries for node in (n, entries[n].parents[i])}
+        ways = {f"{s}>{t}" for (s, t), link in self._board.links.items() if taken.intersection(link.pairs)}
+        return frozenset(boxes_of(self._board, (n for n in nodes if n in entries)) | ways)
+
     # --- words ---
 
     def caption(self, state: Tape) -> str:
@@ -186,11 +197,10 @@ class Large:
         if self.found:
             return self.told_hits()
         n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
-        words = f"From a run of {n:,} operations, by module: a box with a corner is a group, open it to see what it holds."
+        words = f"{n:,} operations, by module: a box with a + is a group, open it to see what it holds."
         older = self.told_passes(root)
-        left = f" {state.n_left_out:,} more operations came after {len(state.entries):,} and are not kept." \
-            if state.n_left_out else ""  # fmt: skip
-        return f"{words}{f' {older}' if older else ''}{left}"
+        left = f"{state.n_left_out:,} more operations came after {len(state.entries):,} and are not kept."
+        return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))
 
     def told_hits(self) -> str:
         """How many match."""
@@ -210,7 +220,8 @@ class Large:
         others = len(roots) - 1
         ops = sum(r.n_ops for r in roots) - root.n_ops
         which = "the newest" if k == len(roots) - 1 else f"number {k + 1}"
-        return f"This is {which} of {len(roots)} passes; the other{'s' * (others > 1)} ({ops:,} operations) are not drawn."
+        rest = f"the other{'s' * (others > 1)} ({ops:,} operations) {'are' if others > 1 else 'is'} not drawn"
+        return f"This is {which} of {len(roots)} passes; {rest}."
 
     def text(self, state: Tape, end: Tape) -> str:
         """The picture in words: what happened last, then its boxes, indented as the frames are."""
@@ -229,9 +240,9 @@ class Large:
 
 
 def _newest(state: Tape, groups: Groups) -> int:
-    for node in reversed(state.entries):  # type: ignore[call-overload]
+    for node in newest_first(state.entries):
         if node in groups.order:
-            return int(node)
+            return node
     return -1
 
 
@@ -245,4 +256,3 @@ def _rounded(largest: float) -> float:
     while power / 2 >= largest:
         power /= 2
     return power
-

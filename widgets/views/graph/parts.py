@@ -93,7 +93,9 @@ def tokens_of(edges: list[Edge]) -> tuple[Token, ...]:
 
 def legend_of(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]:
     """Words for the marks that are on the picture, and for no others."""
-    return legend_words({n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"})
+    return legend_words(
+        {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"}
+    )
 
 
 def legend_words(there: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -6,9 +6,9 @@ A `Tape` is a value. Folding one event makes a new one that shares what did not 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -130,8 +130,8 @@ class Tape:
         largest: of all gradients with a sign that were ever seen, so that a colour means the same at every stop.
         users: the operations that have a node as an operand, each once, in order.
         foreign: something came back from a node that is not known.
-        touched: the nodes that differ from the Tape whose `mark` is `since`, so that a picture of that one is brought up
-            to date at the price of what changed.
+        touched: the nodes that differ from the Tape whose `mark` is `since`, so that a picture of that one can be
+            brought up to date at the price of what changed.
     """
 
     entries: Mapping[int, Entry] = field(default_factory=dict)
@@ -176,6 +176,11 @@ class Tape:
         for event in stretch.at(np.sort(np.concatenate(parts))):
             pen.write(event)
         return pen.tape()
+
+
+def newest_first(entries: Mapping[int, Entry]) -> Iterator[int]:
+    """The nodes from the newest on: asking for a few costs no more than these."""
+    return reversed(cast("dict[int, Entry]", entries))
 
 
 class _Pen:

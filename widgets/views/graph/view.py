@@ -7,6 +7,7 @@ A graph of more than MOST boxes is shown by module (`large.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -117,10 +118,19 @@ class GraphView(View[Tape]):
     # --- the picture ---
 
     def picture(self, state: Tape) -> Scene:
+        with self._lock:  # what was placed and drawn is kept, and the pacer draws in a thread of its own
+            return self._picture(state)
+
+    def _picture(self, state: Tape) -> Scene:
         end = self._end(state)
         if self._is_large(end):
             if state.entries:
-                return self.large.scene(state, end, self.selected, self.title)
+                scene = self.large.scene(state, end, self.selected, self.title)
+                path = self.question.path
+                if path is None or scene.lit:
+                    return scene
+                steps = zip((place.node for place in path.places[1:]), path.operands, strict=True)
+                return replace(scene, lit=self.large.lit_along(steps))
             return Scene(caption=self._why_empty(state), title=self.title)
         plan = self._planner.plan(end)
         tones = tones_of(state, plan.largest)
@@ -182,15 +192,17 @@ class GraphView(View[Tape]):
     def text(self, state: Tape) -> str:
         if not state.entries:
             return self._why_empty(state)
-        end = self._end(state)
-        return self.large.text(state, end) if self._is_large(end) else account(state)
+        with self._lock:
+            end = self._end(state)
+            return self.large.text(state, end) if self._is_large(end) else account(state)
 
     def sentence_at(self, position: int) -> str:
         """What happened last, without writing the account of everything."""
         state = self.state_at(position)
         if not state.entries:
             return self._why_empty(state)
-        self.large.grow(self._end(state).entries)
+        with self._lock:
+            self.large.grow(self._end(state).entries)
         return sentence(state, self.large.names.full)
 
     def _why_empty(self, state: Tape) -> str:
@@ -239,6 +251,9 @@ class GraphView(View[Tape]):
             on = {"pin": usable and group is None, "clear": self._fades, "open": large}.get(kind, usable)
             if button.disabled == on:
                 button.disabled = not on
+            shown = None if large or kind not in ("pin", "open") else "none"  # nothing is closed that could be open
+            if button.layout.display != shown:
+                button.layout.display = shown
         pinned = chosen.isdigit() and int(chosen) in self.large.pinned
         words = {"pin": "Unpin" if pinned else "Pin", "open": "Close all" if self.large.everything else "Open all"}
         for kind, word in words.items():

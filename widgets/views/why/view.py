@@ -5,9 +5,11 @@ from __future__ import annotations
 from time import perf_counter
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lab.autograd import Tensor
 from lab.autograd.explanation import Explanation, number_of
-from lab.events import BackwardFinished, Event, GradientCleared, GradientStored
+from lab.events import BackwardFinished, Event, GradientCleared, GradientStored, LeafUsed
 from widgets.asking.panel import Panel, Question
 from widgets.asking.words import account
 from widgets.fold import Stretch
@@ -31,7 +33,7 @@ class WhyView(View[Moment]):
 
     Args:
         source: a Recording of detail "value" with forward and backward.
-        tensor: the tensor, its name, or the number of its node.
+        tensor: the tensor, its name, or the number of its node; None takes the first leaf that has a gradient.
         index: the entry; None takes the largest.
         n_paths: how many paths to draw.
 
@@ -49,7 +51,12 @@ class WhyView(View[Moment]):
     title = "Why this gradient"
 
     def __init__(
-        self, source: Any, tensor: Tensor | int | str, index: int | tuple[int, ...] | None = None, *, n_paths: int = 5
+        self,
+        source: Any,
+        tensor: Tensor | int | str | None = None,
+        index: int | tuple[int, ...] | None = None,
+        *,
+        n_paths: int = 5,
     ) -> None:
         super().__init__(source)
         self.question = Question(self.recording, n_paths)
@@ -70,8 +77,15 @@ class WhyView(View[Moment]):
     def answer(self, state: Moment) -> Explanation | None:
         """The explanation of what stands then; None where there is none, and `question.trouble` says why."""
         ends = [int(self.recording.positions(kind)[n - 1]) + 1 for n, kind in zip(state, KINDS, strict=True) if n]
-        self.question.ask(self._tensor, max(ends, default=0), self.question.index or self._index)
+        at = max(ends, default=0)
+        tensor = self._first_leaf(at) if self._tensor is None else self._tensor
+        self.question.ask(tensor, at, self.question.index or self._index)
         return self.question.answer
+
+    def _first_leaf(self, at: int) -> int | None:
+        stored = set(np.asarray(self.recording.columns(GradientStored, 0, at)["node"]).tolist())
+        leaves = np.asarray(self.recording.columns(LeafUsed, 0, at)["node"]).tolist()
+        return next((node for node in leaves if node in stored), None)
 
     def picture(self, state: Moment) -> Scene:
         answer = self.answer(state)
@@ -85,7 +99,7 @@ class WhyView(View[Moment]):
         return account(answer) if answer is not None else self._why_empty(state)
 
     def _why_empty(self, state: Moment) -> str:
-        if state == Moment():
+        if state == Moment() or not self.question.trouble:
             return "No gradient yet: the paths are drawn when a backward walk has finished."
         return self.question.trouble
 

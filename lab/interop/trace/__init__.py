@@ -1,0 +1,1 @@
+"""What a recording tells, as slices, arrows, moments and counters of the Trace Event Format."""

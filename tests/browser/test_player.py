@@ -1,0 +1,222 @@
+"""Marks, loop and bookmarks by hand and by key: in a page opened from disk, and in a live player in JupyterLab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+import lab
+from tests.browser.harness import LabPage
+from tests.browser.test_page import Opened
+from tests.widgets.test_player_places import steps_recorded
+from widgets import DifferenceView, GraphView, Player, SideBySide
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+Open = Callable[..., LabPage]
+REC = steps_recorded(2)
+
+
+@pytest.fixture(scope="module")
+def player() -> Player:
+    made = Player(GraphView(REC))
+    for stop, note in ((2, "forward only"), (8, "the walk back begins soon & it is short")):
+        made.seek(stop)
+        made.bookmark(note)
+    return made
+
+
+@pytest.fixture(scope="module")
+def path(player: Player, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return player.export(tmp_path_factory.mktemp("player") / "page.html")
+
+
+@pytest.fixture(params=["light", "dark"])
+def opened(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
+    context = browser.new_context(color_scheme=request.param, offline=True, viewport={"width": 1100, "height": 900})
+    yield Opened(context, path)
+    context.close()
+
+
+def ready(opened: Opened) -> Page:
+    opened.page.wait_for_selector("body[data-lab-ready]")
+    return opened.page
+
+
+def at(page: Page, stop: int) -> None:
+    """Wait until this stop is shown, counted from 0."""
+    expect(page.locator(".lab-step")).to_contain_text(f"{stop + 1} of ")
+
+
+def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Player, shots: Path):
+    page = ready(opened)
+    marks = list(player.marks)
+    ticks = page.locator(".lab-tick")
+    assert ticks.count() == len(marks)
+    assert ticks.evaluate_all("all => all.map(e => e.title)") == list(player.marks.values())
+    page.get_by_role("button", name="next mark").click()
+    at(page, marks[0])
+    expect(page.locator(".lab-step")).to_contain_text("backward walk 1")
+    page.evaluate("document.activeElement.blur()")
+    for key, stop in (("]", marks[1]), ("]", marks[2]), ("[", marks[1]), ("Home", 0)):
+        page.keyboard.press(key)
+        at(page, stop)
+
+    summary = page.locator("summary")
+    expect(summary).to_have_text("Bookmarks (2)")
+    summary.click()
+    page.get_by_role("button", name="9: the walk back begins soon & it is short").click()
+    at(page, 8)
+    expect(page.get_by_role("note")).to_have_text("the walk back begins soon & it is short")
+    page.locator(".lab-flag").first.click()
+    at(page, 2)
+    assert page.get_by_role("button", name="Rename").count() == 0, "a page is read only"
+
+    page.get_by_role("button", name="loop from here").click()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    at(page, 4)
+    page.get_by_role("button", name="loop to here").click()
+    expect(page.locator(".lab-loop-span")).to_have_attribute("title", "Repeats 3 to 5")
+    page.screenshot(path=str(shots / f"player-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    seen = page.evaluate(
+        """() => new Promise((done) => {
+             const seen = [];
+             const label = document.querySelector(".lab-step");
+             new MutationObserver(() => {
+               seen.push(parseInt(label.textContent));
+               if (seen.length === 7) done(seen);
+             }).observe(label, { childList: true, characterData: true, subtree: true });
+             document.querySelector("select").value = "4";
+             document.querySelector("button[aria-label=play]").click();
+           })"""
+    )
+    assert seen[:1] == [3], "from the last of the loop it begins again"
+    assert seen == [3, 4, 5, 3, 4, 5, 3]
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press(" ")
+    page.keyboard.press("l")
+    assert page.locator(".lab-loop-span").is_hidden()
+    assert opened.trouble == []
+
+
+def test_the_page_has_no_fault_that_axe_finds(opened: Opened):
+    page = ready(opened)
+    page.locator("summary").click()
+    page.get_by_role("button", name="3: forward only").click()
+    found = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in Axe().run(page).response["violations"]]
+    assert found == []
+
+
+def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path: Path, shots: Path):
+    def run(op):
+        x = lab.tensor(2.0, requires_grad=True, name="x")
+        with lab.record() as rec:
+            op(x * 3.0).backward()
+        return rec
+
+    a, b = run(lab.tanh), run(lab.sin)
+    both = SideBySide(a, b, view=GraphView, names=("tanh", "sine"))
+    pages = {
+        "pair": both.export(tmp_path / "pair.html"),
+        "difference": DifferenceView(a, b).export(tmp_path / "d.html"),
+    }
+    for mode in ("light", "dark"):
+        for name, path in pages.items():
+            context = browser.new_context(color_scheme=mode, offline=True, viewport={"width": 1300, "height": 800})
+            opened = Opened(context, path)
+            page = ready(opened)
+            if name == "pair":
+                page.get_by_role("button", name="next mark").click()
+                expect(page.locator(".lab-step")).to_contain_text("first difference")
+                boxes = [box.bounding_box() for box in page.locator(".lab-panels > *").all()]
+                assert boxes[0] is not None
+                assert boxes[1] is not None
+                assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"], "beside each other"
+                labels = page.locator(".lab-label").all_text_contents()
+                assert {"v₂ = tanh(v₁)", "v₂ = sin(v₁)"} <= set(labels)
+            else:
+                odd = page.locator('.lab-node[data-state="trouble"] .lab-label').all_text_contents()
+                assert odd == ["tanh, float64", "sin, float64"]
+            found = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in Axe().run(page).response["violations"]]
+            assert found == []
+            page.screenshot(path=str(shots / f"{name}-{mode}.png"), full_page=True)
+            assert opened.trouble == []
+            context.close()
+
+
+LIVE = """
+import lab
+from widgets import GraphView, Player
+x, y = lab.tensor(2.0, requires_grad=True, name="x"), lab.tensor(3.0, requires_grad=True, name="y")
+with lab.record(detail="value") as rec:
+    z = x * y + x
+    z.backward()
+player = Player(GraphView(rec))
+player
+"""
+
+
+def says(live: LabPage, text: str) -> None:
+    live.page.wait_for_function(
+        "text => [...document.querySelectorAll('[role=status]')].some(e => e.textContent.includes(text))", arg=text
+    )
+
+
+def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab_page: Open, shots: Path):
+    live = lab_page(LIVE, "untouched = 1")
+    page = live.page
+    assert live.cell_errors() == []
+    live.theme("JupyterLab Light")
+    says(live, "1 of 7")
+    n_cells = page.locator(".jp-Cell").count()
+    slider = page.get_by_role("slider", name="Moment")
+    slider.focus()
+    page.keyboard.press("]")
+    says(live, "3 of 7: Backward starts at")
+    page.keyboard.press("b")
+    field = page.get_by_label("note of a new bookmark")
+    expect(field).to_be_focused()
+    page.keyboard.type("backward: x dd b [l]")
+    page.keyboard.press("Enter")
+    expect(page.locator("summary", has_text="Bookmarks (1)")).to_be_visible()
+    live.until("print([b.note for b in player.bookmarks])", "['backward: x dd b [l]']")
+    slider.focus()
+    for key in ("x", "d", "d", "a", "m", "Enter", "c", "v"):
+        page.keyboard.press(key)
+    assert page.locator(".jp-Cell").count() == n_cells, "no command of the notebook ran"
+    for key, said in (("End", "7 of 7"), ("ArrowLeft", "6 of 7"), ("[", "3 of 7"), ("Home", "1 of 7")):
+        page.keyboard.press(key)
+        says(live, said)
+    button = page.get_by_role("button", name="Step", exact=True)
+    button.click()
+    says(live, "2 of 7")
+    page.keyboard.press("ArrowRight")
+    says(live, "3 of 7")
+    page.keyboard.press("x")
+    assert page.locator(".jp-Cell").count() == n_cells
+    page.keyboard.press("l")
+    page.keyboard.press("ArrowRight")
+    says(live, "4 of 7")
+    page.keyboard.press("l")
+    live.until("print(player.transport.loop)", "(2, 3)")
+    expect(page.locator(".lab-loop-span")).to_have_attribute("title", "Repeats 3 to 4")
+
+    page.get_by_role("button", name="rename bookmark 1").click()
+    page.get_by_label("note of bookmark 1").fill("where the gradient begins")
+    page.keyboard.press("Enter")
+    live.until("print(player.bookmarks[0].note)", "where the gradient begins")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="3: where the gradient begins").click()
+    says(live, "3 of 7")
+    expect(page.get_by_role("note")).to_have_text("where the gradient begins")
+    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-light.png")
+    live.theme("JupyterLab Dark")
+    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-dark.png")
+    page.get_by_role("button", name="remove bookmark 1").click()
+    live.until("print(player.bookmarks)", "[]")
+    assert live.errors == []

@@ -1,0 +1,64 @@
+// Which nodes and edges lie where: in a part of the scene, around all of it, around what happens now.
+
+const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
+
+export const meets = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+export const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
+
+// With their badges and rings.
+export function nodesIn({ left, top, right, bottom }, nodes) {
+  const some = [];
+  for (const entry of nodes.values()) {
+    const { x, y, node } = entry;
+    const [w, h] = [node.w / 2 + 10, node.h / 2 + 10];
+    if (x - w < right && x + w > left && y - h < bottom && y + h > top) some.push(entry);
+  }
+  return some;
+}
+
+export function edgesIn(sight, edges) {
+  const some = [];
+  for (const entry of edges.entries.values()) {
+    const box = edges.boxOf(entry);
+    if (box && meets(box, sight)) some.push(entry);
+  }
+  return some;
+}
+
+// Around all that is drawn, and the extent that the scene says it will have.
+export function extentOf(extent, nodes, edges) {
+  let [left, top, right, bottom] = extent ? [0, 0, ...extent] : [Infinity, Infinity, -Infinity, -Infinity];
+  const reach = (l, t, r, b) => {
+    [left, top, right, bottom] = [Math.min(left, l), Math.min(top, t), Math.max(right, r), Math.max(bottom, b)];
+  };
+  for (const { node: { x, y, w, h } } of nodes.values()) reach(x - w / 2, y - h / 2, x + w / 2, y + h / 2);
+  for (const { edge, lane } of edges.entries.values()) {
+    for (const [x, y] of edge.bends ?? []) reach(x, y, x, y);
+    if (!lane && edge.s !== edge.t) continue;
+    const source = nodes.get(edge.s)?.node;
+    if (source && edge.s === edge.t) reach(source.x, source.y, source.x + source.w / 2 + 32, source.y);
+    if (source && lane) reach(source.x - Math.abs(lane) - 40, source.y, source.x, source.y);
+  }
+  return Number.isFinite(left) ? { left, top, w: right - left, h: bottom - top } : { left: 0, top: 0, w: 1, h: 1 };
+}
+
+// Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
+export function livelyPart(nodes, edges, camera) {
+  const centres = [];
+  for (const { key, node } of nodes.values()) if (LIVELY.has(node.state)) centres.push(key);
+  const all = centres.slice();
+  for (const { edge } of edges.entries.values()) if (LIVELY.has(edge.state)) all.push(edge.s, edge.t);
+  const near = boxAround(all, nodes);
+  return !near || !centres.length || camera.readable(near) ? near : boxAround(centres, nodes);
+}
+
+function boxAround(keys, nodes) {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (const key of keys) {
+    if (!nodes.has(key)) continue;
+    const { x, y, w, h } = nodes.get(key).node;
+    [left, top] = [Math.min(left, x - w / 2), Math.min(top, y - h / 2)];
+    [right, bottom] = [Math.max(right, x + w / 2), Math.max(bottom, y + h / 2)];
+  }
+  return left < right ? { left, top, w: right - left, h: bottom - top } : null;
+}
