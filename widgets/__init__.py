@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from widgets.cards import Lesson as Lesson
     from widgets.cards import Lines as Lines
     from widgets.controls import RunControls as RunControls
+    from widgets.export.several import export_page as export_page
     from widgets.live.look import Look as Look
     from widgets.pictures.chart import Chart as Chart
     from widgets.pictures.scene import Edge as Edge
@@ -38,7 +39,7 @@ _HOME: dict[str, str] = {
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
-    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "Look": "live.look",
+    "Lesson": "cards", "Lines": "cards", "tangent": "plots", "export_page": "export.several", "Look": "live.look",
     "View": "view", "Scene": "pictures.scene", "Node": "pictures.scene", "Edge": "pictures.scene",
     "Token": "pictures.scene", "Chart": "pictures.chart",
 }  # fmt: skip

@@ -33,6 +33,11 @@ class Dashboard:
             self._widget = ipw.VBox([self.controls.widget, ipw.Box(charts, layout=row)])
         return self._widget
 
+    @property
+    def views(self) -> tuple[LossView, GradientView]:
+        """The views in it."""
+        return self.loss, self.gradients
+
     def dispose(self) -> None:
         """Take it out of the page and the kernel; the run goes on."""
         for part in (self.controls, self.loss, self.gradients):

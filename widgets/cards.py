@@ -274,6 +274,11 @@ class Lines(Card):
         self.children = (self.host, self._hide_twin())
 
     @property
+    def picture(self) -> Chart:
+        """The chart."""
+        return self._chart
+
+    @property
     def text(self) -> str:
         """Beginning and end of each line."""
         return self._chart.caption

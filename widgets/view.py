@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from lab.errors import ViewError
 from lab.events import Event, bus
@@ -27,6 +27,13 @@ log = logging.getLogger("widgets.view")
 
 S = TypeVar("S")
 Picture = Scene | Chart
+
+
+class Replays(Protocol):
+    """What a view asks of a player."""
+
+    def stops_changed(self) -> None:
+        """The view stops elsewhere now."""
 
 
 class View(ABC, Generic[S]):
@@ -73,7 +80,7 @@ class View(ABC, Generic[S]):
         self._widget: Any = None
         self._host: Any = None
         self._draws_charts = False
-        self.players: list[Callable[[], object]] = []
+        self.players: weakref.WeakSet[Replays] = weakref.WeakSet()  # a player that nobody has any more is not told
 
     # --- what a view defines; pure ---
 
@@ -109,8 +116,8 @@ class View(ABC, Generic[S]):
 
     def stops_changed(self) -> None:
         """Tell the players of this view that it stops elsewhere now, as after a choice of what is shown."""
-        for asks_again in tuple(self.players):
-            asks_again()
+        for player in tuple(self.players):
+            player.stops_changed()
 
     # --- any position ---
 
@@ -252,11 +259,31 @@ class View(ABC, Generic[S]):
 
         return svg_of(self._drawn(len(self.recording), live=False)[0], theme)
 
-    def export(self, path: str | Path) -> Path:
-        """Write a page that plays the stops from disk, without kernel or network."""
-        from widgets.player import Player
+    def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
+        """Write the view to a file that needs neither kernel nor network; the ending says what it is.
 
-        return Player(self).export(path)
+        Args:
+            path: .html for a page that plays the stops, .svg for a picture that moves through them by itself, .png for
+                the picture as it is shown now, or at the end of the recording where it is not shown.
+            theme: of .svg and .png: light if not given, or another of `widgets.pictures.theme.THEMES`.
+            scale: of .png: pixels of the file for one of the notebook; 2 if not given, which is 192 to an inch.
+
+        Raises:
+            ViewError: another ending, no such folder, theme or scale; or a PNG without resvg (`pip install resvg_py`).
+        """
+        from widgets.export.film import require_drawn
+        from widgets.export.png import SCALE, write_png
+
+        if Path(path).suffix.lower() != ".png":
+            from widgets.player import Player
+
+            return Player(self).export(path, theme=theme, scale=scale)
+        from widgets.export.endings import writable
+
+        path = writable(path)
+        require_drawn(".png", theme, scale)
+        shown = len(self.recording) if self._host is None else self.position
+        return write_png(path, [self._drawn(shown, live=False)[0]], theme=theme or "light", scale=scale or SCALE)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.recording):,} events{', live' if self.recording.live else ''})"

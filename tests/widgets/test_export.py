@@ -139,9 +139,9 @@ def test_a_wide_still_picture_is_not_shrunk_until_nobody_can_read_it():
     assert "max-width:100%" in GraphView(product_plus_x()).svg()
 
 
-@pytest.mark.parametrize("name", ["a.png", "a", "a.pdf"])
-def test_only_html_and_svg_can_be_written(tmp_path, name):
-    with pytest.raises(ViewError, match=r"written as \.html or \.svg"):
+@pytest.mark.parametrize("name", ["a.jpg", "a", "a.pdf"])
+def test_only_html_svg_and_png_can_be_written(tmp_path, name):
+    with pytest.raises(ViewError, match=r"written as \.html, \.svg or \.png"):
         GraphView(product_plus_x()).export(tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -14,11 +14,14 @@ import numpy as np
 
 from lab.errors import ViewError
 from lab.files import replacing
+from widgets.export.endings import writable
 from widgets.export.moving import MOST_STOPS, moving_svg
 from widgets.export.page import Frame, write_page
+from widgets.export.png import SCALE, write_png
 from widgets.export.slim import slim
 from widgets.fold import Positions, merged
 from widgets.pictures.chart import Chart
+from widgets.pictures.palettes import THEMES
 from widgets.pictures.scene import Scene
 from widgets.view import View
 
@@ -103,18 +106,31 @@ def written(
     notes: Mapping[int, str] | None = None,
     names: Sequence[str] = (),
     about: str = "",
+    *,
+    at: int = -1,
+    theme: str | None = None,
+    scale: float | None = None,
 ) -> Path:
-    """Write a moving picture of the first view (.svg) or a page that plays all of them (.html); returns its path.
+    """Write what the ending says: a page that plays all views, a moving picture of the first, or all at one stop.
 
     Args:
         marks, notes, names: those of `frames_of`.
-        about: what stands below the title.
+        about: what stands below the title of a page.
+        at: the stop that a .png shows.
+        theme: of .svg and .png, light if not given; a page has the theme of who reads it.
+        scale: of .png, 2 if not given.
 
     Raises:
-        ViewError: another ending, or a folder that is not there.
+        ViewError: another ending, a folder that is not there, a theme or scale for what has none, or as `png_of`.
     """
     path = writable(path)
-    moving = path.suffix.lower() == ".svg"
+    ending = path.suffix.lower()
+    require_drawn(ending, theme, scale)
+    if ending == ".png":
+        moments = np.broadcast_to(stops.reshape(len(stops), -1), (len(stops), len(views)))[at]
+        pictures = [v.picture_at(int(p)) for v, p in zip(views, moments, strict=True)]
+        return write_png(path, pictures, theme=theme or "light", scale=scale or SCALE)
+    moving = ending == ".svg"
     frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes, names)
     n = len(stops)
     note = "" if len(frames) == n else f"{len(frames)} of {n:,} stops, evenly chosen; the notebook has all of them."
@@ -124,8 +140,24 @@ def written(
         opens_at_end = all(v.opens_at_end for v in views)
         return write_page(path, frames, title, f"{about} {note}".strip(), wide=bool(names), opens_at_end=opens_at_end)
     with replacing(path) as file:
-        file.write(moving_svg(frames, note=note).encode())
+        file.write(moving_svg(frames, note=note, theme=theme or "light").encode())
     return path
+
+
+def require_drawn(ending: str, theme: str | None, scale: float | None) -> None:
+    """Refuse a theme or a scale for a file that has none of its own, and a theme that there is not.
+
+    Raises:
+        ViewError: it has none, there is none.
+    """
+    if theme is not None and theme not in THEMES:
+        raise ViewError("there is no such theme", given=repr(theme), hint=f"one of {', '.join(THEMES)}")
+    if ending == ".html" and theme is not None:
+        raise ViewError("a page has no theme of its own", given=f"theme={theme!r}",
+                        hint="it takes that of who reads it, and has a switch; .svg and .png have one")  # fmt: skip
+    if ending != ".png" and scale is not None:
+        raise ViewError("only a PNG has a scale", given=f"scale={scale!r} for {ending}",
+                        hint="leave it out: this kind of picture is sharp in any size")  # fmt: skip
 
 
 def brief(text: str) -> str:
@@ -139,19 +171,3 @@ def brief(text: str) -> str:
     left_out = len(lines) - FRAME_LINES
     return text if left_out <= 0 else "\n".join([*lines[:FRAME_LINES], f"{left_out} more lines"])
 
-
-def writable(path: str | Path) -> Path:
-    """The path, if a file of a kind that can be written can stand there.
-
-    Raises:
-        ViewError: another ending than .html or .svg, or a folder that is not there.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in {".html", ".svg"}:
-        raise ViewError(
-            "pictures are written as .html or .svg", given=path.name or str(path),
-            hint="picture.html plays in any browser; picture.svg moves by itself",
-        )  # fmt: skip
-    if not path.parent.is_dir():
-        raise ViewError("the folder to write into is not there", given=path.parent, hint="make it, or name another")
-    return path

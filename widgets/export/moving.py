@@ -12,6 +12,7 @@ from typing import NamedTuple
 from widgets.export.page import Frame
 from widgets.export.slim import slim
 from widgets.pictures.scene import Scene
+from widgets.pictures.theme import drawn_in
 from widgets.pictures.tree import Picture
 from widgets.pictures.twin import caption_below, drawing, framed, svg_of, tag
 
@@ -35,13 +36,14 @@ _SHOW = (
 )
 
 
-def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6, note: str = "") -> str:
+def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6, note: str = "", theme: str = "light") -> str:
     """One `<svg>` that shows the first picture of each frame in turn, for ever.
 
     Args:
         frames: what `Player.frames()` gives.
         seconds: how long each stays; the last stays three times as long, as three stops.
         note: a line below, e.g. what was left out.
+        theme: one of `theme.THEMES`.
 
     Example:
         >>> from widgets.pictures.scene import Node, Scene
@@ -49,8 +51,12 @@ def moving_svg(frames: Sequence[Frame], *, seconds: float = 1.6, note: str = "")
         >>> moving_svg(stops).count('class="stop')
         3
     """
-    pictures = [frame.pictures[0] for frame in frames]
-    film = _layers(pictures)
+    with drawn_in(theme):
+        return _moving([frame.pictures[0] for frame in frames], seconds, note, theme)
+
+
+def _moving(pictures: Sequence[Picture], seconds: float, note: str, theme: str) -> str:
+    film = _layers(pictures, theme)
     width, height, n = film.width, film.height, len(pictures) + 2
     lengths: set[int] = set()
     body = "".join(tag("g", _film(layer, n, seconds, lengths), transform=film.shift) for layer in film.layers)
@@ -83,12 +89,12 @@ class _Film(NamedTuple):
     views: list[float]
 
 
-def _layers(pictures: Sequence[Picture]) -> _Film:
+def _layers(pictures: Sequence[Picture], theme: str) -> _Film:
     scenes = [picture for picture in pictures if isinstance(picture, Scene)]
     drawn = [drawing(scene) for scene in scenes]
     alike = {(d.shift, d.width, d.height, len(d.layers)) for d in drawn}
     if len(scenes) < len(pictures) or len(alike) > 1:  # nothing to share: whole pictures, one after the other
-        stills = [svg_of(slim(picture, POINTS)) for picture in pictures]
+        stills = [svg_of(slim(picture, POINTS), theme) for picture in pictures]
         sizes = [_size(still) for still in stills]
         width, height = max(w for w, _ in sizes), max(h for _, h in sizes)
         return _Film([[(still,) for still in stills]], [], None, width, height, [])

@@ -23,8 +23,9 @@ from lab.events import (
     StepFinished,
 )
 from lab.files import replacing
+from widgets.export.endings import writable
 from widgets.export.facts import facts_of
-from widgets.export.film import frames_of, stops_of, writable
+from widgets.export.film import frames_of, stops_of
 from widgets.export.page import Part, page_of
 from widgets.fold import Positions
 from widgets.view import View

@@ -57,7 +57,7 @@ class Clock:
         self._marked: Positions | None = None
         self._marks_at = 0.0
         for v in self.views:
-            v.players.append(self._stops_changed)
+            v.players.add(self)
 
     def _require_one_clock(self) -> None:
         if any(v.recording is not self.recording for v in self.views):
@@ -241,7 +241,7 @@ class Clock:
         if not self.live or monotonic() - self._marks_at > MARKS_EVERY_S:
             self._marks = None
 
-    def _stops_changed(self) -> None:
+    def stops_changed(self) -> None:
         """A view shows something else: its stops are others. Who was at the end stays there, others begin."""
         with self._lock:
             at_last, stops = self.transport.index == self.transport.last, self._stops()

@@ -225,18 +225,23 @@ class Player(Clock):
             notes[stop] = " · ".join(filter(None, (notes.get(stop, ""), b.note))) or "bookmark"
         return notes
 
-    def export(self, path: str | Path) -> Path:
+    def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
         """Write these views to a file that needs neither kernel nor network.
 
         A name that ends in .svg gives a picture that moves by itself (of the first view), .html a page that plays, with
-        the marks and bookmarks. What is too long for a file is left out evenly, and the file says so.
+        the marks and bookmarks, .png all views at the stop where the player is. What is too long for a file is left out
+        evenly, and the file says so.
+
+        Args:
+            theme, scale: as in `View.export`.
 
         Raises:
-            ViewError: another ending, or a folder that is not there.
+            ViewError: as `View.export`.
         """
         from widgets.export.film import written
 
-        return written(path, self.views, self._moments(), self.marks, self._notes())
+        at = self.transport.index
+        return written(path, self.views, self._moments(), self.marks, self._notes(), at=at, theme=theme, scale=scale)
 
     def __repr__(self) -> str:
         t = self.transport

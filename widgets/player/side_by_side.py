@@ -173,12 +173,13 @@ class SideBySide(Player):
 
         return frames_of(self.views, self._moments(), most, self.marks, self._notes(), self.names)
 
-    def export(self, path: str | Path) -> Path:
-        """Write a page that plays both, without kernel or network."""
+    def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
+        """Write a page that plays both, without kernel or network; .svg and .png as in `Player.export`."""
         from widgets.export.film import written
 
-        about = self._words()
-        return written(path, self.views, self._moments(), self.marks, self._notes(), self.names, about)
+        about, at = self._words(), self.transport.index
+        return written(path, self.views, self._moments(), self.marks, self._notes(), self.names, about, at=at,
+                       theme=theme, scale=scale)  # fmt: skip
 
     def __repr__(self) -> str:
         t = self.transport
