@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_page import Opened
 from widgets.gallery.exhibits import EXHIBITS
+from widgets.views.difference.view import DifferenceView
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -91,15 +92,20 @@ def test_it_has_no_serious_fault_that_axe_finds(opened: Opened, size: str):
 
 def test_every_player_steps_by_itself_and_says_what_it_shows(opened: Opened):
     page = opened.page
+    played = 0
     for exhibit in EXHIBITS:
         region = page.get_by_role("region", name=exhibit.title, exact=True)
-        label, words = region.locator(".lab-step"), region.locator(".lab-text-twin")
-        opened_at, said = label.text_content() or "", words.text_content() or ""
-        n = opened_at.partition(" of ")[2]
-        for key, at in (("Home", "1"), ("End", n)) if exhibit.opens_at_end else (("End", n), ("Home", "1")):
-            region.get_by_role("slider").focus()
-            page.keyboard.press(key)
-            expect(label).to_have_text(f"{at} of {n}")
-            expect(words).not_to_have_text(said)
+        slider, words = region.get_by_role("slider"), region.locator(".lab-text-twin")
+        if not slider.count():  # a picture of one moment
+            continue
+        played += 1
+        ends = [("Home", "0"), ("End", slider.get_attribute("max") or "")]
+        for key, at in ends if exhibit.opens_at_end else ends[::-1]:
             said = words.text_content() or ""
+            slider.focus()
+            page.keyboard.press(key)
+            expect(slider).to_have_value(at)
+            if exhibit.view is not DifferenceView:  # whose words are those of the whole comparison
+                expect(words).not_to_have_text(said)
+    assert played >= len(EXHIBITS) - 1
     assert opened.trouble == []

@@ -17,10 +17,12 @@ export async function play(colours, css) {
   const plotly = document.getElementById("lab-plotly") ? await importPlotly(bytesOf("lab-plotly")) : null;
   const elements = [...document.querySelectorAll(".lab-player")];
   const players = [];
-  for (const element of elements) players.push(await player(element, plotly));
-
   document.querySelector("h1").before(lookSwitch());
   followTheme(document.body, () => {});
+  for (const element of elements) {
+    players.push(await player(element, plotly));
+    document.getElementById(element.id.replace("player", "static")).remove(); // what stood there without a script
+  }
 
   // Keys are for the player that was used last.
   let current = players[0];
@@ -39,7 +41,6 @@ export async function play(colours, css) {
     current.keys[event.key]();
   });
 
-  document.querySelectorAll(".lab-static").forEach((element) => element.remove());
   document.body.classList.toggle("lab-calm", calm());
   document.body.dataset.labReady = "true";
 }

@@ -59,6 +59,10 @@ EXHIBITS: list[Exhibit] = [
             GraphView, "graph"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
+    Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a corner opens.",
+            GraphView, "block", lambda runs: GraphView(runs.block, most=20, direction="down"), opens_at_end=True),
+    Exhibit("A transformer", "Blocks that do the same are one box, with how often it ran.",
+            GraphView, "transformer", lambda runs: GraphView(runs.transformer, direction="down"), opens_at_end=True),
     Exhibit("Why this gradient", "One entry of a weight's gradient is a sum over paths: the largest of them.",
             WhyView, "network", lambda runs: WhyView(runs.network, "0.weight"), opens_at_end=True),
     Exhibit("First difference", "Two networks from two seeds on the same data, around the first event in which they "

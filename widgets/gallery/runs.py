@@ -15,7 +15,7 @@ import numpy as np
 from lab.autograd.tensor import tensor
 from lab.data import digits
 from lab.events import Recording, record
-from lab.nn import cross_entropy, mlp
+from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from lab.training import fit
 
 if TYPE_CHECKING:
@@ -67,6 +67,29 @@ class Runs:
     def nothing(self) -> Recording:
         """What a view is given before anything happened."""
         return Recording()
+
+    @cached_property
+    def transformer(self) -> Recording:
+        """A small transformer of six blocks, forwards and back: some 250 operations."""
+        self._say("A small transformer, forwards and back ...")
+        rng = np.random.default_rng(0)
+        tokens, targets = rng.integers(0, 27, (2, 8)), rng.integers(0, 27, 16)
+        model = Transformer(27, 16, n_blocks=6, n_heads=2, n_places=8, rng=0)
+        with record(detail="statistics") as rec:
+            cross_entropy(model(tokens).reshape(16, 27), targets).backward()
+        rec.meta["title"] = "a transformer of six blocks"
+        return rec
+
+    @cached_property
+    def block(self) -> Recording:
+        """One block of it."""
+        self._say("One block of a transformer ...")
+        x = tensor(np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32), requires_grad=True, name="x")
+        model = TransformerBlock(16, 2, rng=0)
+        with record(detail="statistics") as rec:
+            model(x).sum().backward()
+        rec.meta["title"] = "a transformer block"
+        return rec
 
     @cached_property
     def graph(self) -> Recording:

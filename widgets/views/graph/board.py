@@ -66,7 +66,8 @@ class Board:
         self._lonely: list[Group] = []
         self._last: dict[str | None, str] = {}
         depth = 1 + max((len(list(g.up())) - 2 for g in _open_groups(root, self.is_open)), default=-1)
-        self.places = Growing(depth, direction, thick=BOX[direction == "down"])
+        down = direction == "down"
+        self.places = Growing(depth, direction, gap=44.0 if down else 60.0, thick=BOX[down])
         self._n = root.first
         while self._n <= root.last:
             self._take(groups.ops[self._n])
