@@ -50,10 +50,9 @@ def opened(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> 
         page.goto(server.url("app.ipynb"), wait_until="domcontentloaded")
         if request.param != "voila":
             page.wait_for_selector(".jp-Notebook .jp-Cell")
-            page.wait_for_function(
-                "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
-            )
-            page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => null)")
+            page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']")
+            page.get_by_role("menuitem", name="Run", exact=True).click()
+            page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         yield page
         page.close()
 
@@ -62,8 +61,7 @@ def test_graph_player_and_a_training_with_its_controls_live(
     opened: Page, shots: Path, request: pytest.FixtureRequest
 ):
     page, where = opened, request.node.callspec.id
-    page.wait_for_function("() => document.querySelectorAll('.lab-scene').length === 2")
-    page.wait_for_function("() => document.querySelectorAll('.lab-node[data-key=\"#3\"]').length >= 1")
+    page.wait_for_function("() => document.querySelectorAll('.lab-node[data-key]').length === 4 + 3")
     page.get_by_role("button", name="Step", exact=True).first.click()
     page.wait_for_function(SPOKEN, arg="2 of 7")
     page.wait_for_function(f"() => ({POINTS})() > 3")

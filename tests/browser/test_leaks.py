@@ -1,0 +1,94 @@
+"""A hundred views come and go in a real page: elements, listeners and models go back to where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.browser.harness import LabPage
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+SETUP = """
+import gc, weakref
+import ipywidgets as ipw
+import ipywidgets.widgets.widget as w
+import lab
+from IPython.display import display
+from lab.nn import Tanh, mlp
+from lab.parallel import run_ranks
+from widgets import *
+from widgets.live.pacer import PACER
+
+x = lab.tensor(2.0, requires_grad=True, name="x")
+with lab.record() as graph:
+    (x * x + x).backward()
+
+def program(comm):
+    import numpy as np
+    comm.all_reduce_(np.arange(4.0))
+with lab.record() as ring:
+    run_ranks(program, world_size=3)
+
+train, _ = lab.data.digits()
+run = lab.fit(mlp(64, 8, 10, activation=Tanh, rng=0), train, epochs=1)
+run.wait()
+
+def made(k):
+    makes = (lambda: GraphView(graph), lambda: LossView(run), lambda: GradientView(run), lambda: RingView(ring),
+             lambda: DataParallelView(ring), lambda: PipelineView(ring), lambda: ClusterView(ring),
+             lambda: WhyView(graph, "x"), lambda: Player(GraphView(graph)), lambda: DifferenceView(graph, graph))
+    return makes[k % len(makes)]()
+"""
+FIRST = "first = [made(k) for k in range(10)]; display(ipw.VBox([v.widget for v in first]))"
+OPEN = "views = [made(k) for k in range({n})]; many = ipw.VBox([v.widget for v in views]); display(many)"
+CLOSE = """
+for view in views: view.dispose()
+many.layout.close(); many.close()
+del many, views, view
+gc.collect()
+"""
+RUN = """code => {
+    const cell = window.jupyterapp.shell.currentWidget.content.activeCell;
+    cell.model.sharedModel.setSource(code);
+    return window.jupyterapp.commands.execute("notebook:run-cell").then(() => null);
+}"""
+ROOTS = "n => document.querySelectorAll('.lab-root').length === n"
+
+
+def counts(lab: LabPage) -> dict[str, int]:
+    """What Chromium itself counts, after its garbage was collected."""
+    session = lab.page.context.new_cdp_session(lab.page)
+    for _ in range(3):
+        session.send("HeapProfiler.collectGarbage")
+    found = session.send("Memory.getDOMCounters")
+    session.detach()
+    return {name: int(found[name]) for name in ("nodes", "jsEventListeners")}
+
+
+def test_a_hundred_views_that_were_closed_leave_nothing_in_page_and_kernel(lab_page: Callable[..., LabPage]):
+    lab = lab_page(SETUP, FIRST, fresh=True)
+    assert lab.cell_errors() == []
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= 2")
+    lab.page.evaluate("() => window.jupyterapp.commands.execute('notebook:insert-cell-below')")
+    roots = lab.page.evaluate("() => document.querySelectorAll('.lab-root').length")
+    models = "print(len(w._instances), sum(tick.ref() is not None for tick in PACER._ticks))"
+
+    def come_and_go(n: int) -> tuple[str, dict[str, int]]:
+        lab.page.evaluate(RUN, OPEN.format(n=n))
+        lab.page.wait_for_function("n => document.querySelectorAll('.lab-root').length > n", arg=roots)
+        lab.page.wait_for_function(
+            "() => [...document.querySelectorAll('.lab-plot')].every(plot => plot.querySelector('.main-svg'))"
+        )
+        lab.kernel(CLOSE)
+        lab.page.wait_for_function(ROOTS, arg=roots)
+        lab.page.evaluate(RUN, "None")  # the output that held them goes, too
+        return lab.kernel(models), counts(lab)
+
+    before, seen = come_and_go(10)  # what is made once and kept, as plotly's measuring elements, is there now
+    after, left = come_and_go(100)
+    assert after == before
+    assert left["jsEventListeners"] - seen["jsEventListeners"] < 50, (seen, left)
+    assert left["nodes"] - seen["nodes"] < 500, (seen, left)
+    assert lab.errors == []
