@@ -46,7 +46,7 @@ def provenance_of(recording: Events, *, live: bool = False, file: bool = True) -
         >>> rec = Recording()
         >>> rec.meta["created"] = "2026-11-29T20:14:05+00:00"
         >>> provenance_of(rec)
-        Provenance(made='run', words='Run recorded 29 Nov 2026, 20:14 UTC')
+        Provenance(made='', words='A recording without events, begun 29 Nov 2026, 20:14 UTC')
     """
     made = _made(recording, live=live)
     if not len(recording) and not recording.live:

@@ -189,7 +189,7 @@ def test_each_control_shows_where_the_keyboard_is(opened: Opened):
     page = opened.ready()
     unseen = page.evaluate(
         """() => [...document.querySelectorAll("button, select, input, .lab-plot, .lab-node[tabindex='0']")]
-            .filter(e => !e.disabled).filter(e => {
+            .filter(e => !e.disabled && e.getClientRects().length).filter(e => {
               const before = getComputedStyle(e).outlineStyle + [...e.children].map(c => getComputedStyle(c).stroke);
               e.focus({ focusVisible: true });
               return getComputedStyle(e).outlineStyle + [...e.children].map(c => getComputedStyle(c).stroke) === before;

@@ -21,6 +21,9 @@ from widgets.view import View
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
+COUNT = "document.querySelector('.lab-step').textContent.split(' · ')[0]"  # behind the dot: the mark that is there
+STANDS_AT = f"n => {COUNT} === n"
+AT_THE_END = f"() => {COUNT}.split(' of ').every((n, _, both) => n === both[1])"
 CELLS = """() => Object.fromEntries([...document.querySelectorAll('.lab-node[data-kind="constant"]')].map(cell =>
     [cell.dataset.key, [...cell.querySelectorAll("text")].map(text => text.textContent)]))"""
 MOVING = """() => Object.fromEntries([...document.querySelectorAll(".lab-edge[data-key]")]
@@ -60,7 +63,7 @@ def test_a_ring_of_four_is_played_and_shows_the_sums_of_the_run(
     held = [array.copy() for array in ranks_of(4)]
     for stop, position in enumerate(view.stop_positions(view.recording)):
         scene, state = view.picture_at(int(position)), view.state_at(int(position))
-        page.wait_for_function("n => document.querySelector('.lab-step').textContent === n", arg=f"{stop + 1} of 8")
+        page.wait_for_function(STANDS_AT, arg=f"{stop + 1} of 8")
         for hop in (hop for hop in state.hops if hop.step == stop - 1):
             held[hop.dst][hop.start] = hop.value[0]
         shown = page.evaluate(CELLS)
@@ -86,7 +89,7 @@ def test_the_page_draws_a_ring_as_its_still_twin_does(opened: Callable[[View], P
     stops = view.stop_positions(view.recording)
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("() => document.querySelector('.lab-step').textContent === '7 of 8'")
+    page.wait_for_function(STANDS_AT, arg="7 of 8")
     scene = view.picture_at(int(stops[-2]))
     nodes = {node.id: node for node in scene.nodes}
     for edge in scene.edges:
@@ -104,9 +107,7 @@ def test_it_has_no_fault_that_axe_finds_and_cells_can_be_heard(
 ):
     page = opened(make())
     page.keyboard.press("End")
-    page.wait_for_function(
-        "() => document.querySelector('.lab-step').textContent.split(' of ').every((n, _, both) => n === both[1])"
-    )
+    page.wait_for_function(AT_THE_END)
     found = Axe().run(page).response["violations"]
     assert [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in found] == []
     said = page.locator(".lab-node").evaluate_all("nodes => nodes.map(node => node.getAttribute('aria-label'))")
@@ -118,7 +119,7 @@ def test_the_phases_of_a_step_run_down_the_replicas(opened: Callable[[View], Pag
     view = DataParallelView(trained(4))
     page = opened(view)
     for k, name in enumerate(("shard", "gradient", "sum", "update")):
-        page.wait_for_function("n => document.querySelector('.lab-step').textContent === n", arg=f"{k + 1} of 20")
+        page.wait_for_function(STANDS_AT, arg=f"{k + 1} of 20")
         labels = [page.locator(f'.lab-node[data-key="#{name}{rank}"] .lab-label').text_content() for rank in range(4)]
         scene = {node.id: node.label for node in view.picture_at(int(view.stop_positions(view.recording)[k])).nodes}
         assert labels == [scene[f"{name}{rank}"] for rank in range(4)]
