@@ -39,6 +39,7 @@ from lab.events.catalogue import (
 )
 from lab.events.cells import cell_of
 from lab.events.event import Event, fields_of
+from lab.words import counted
 
 if TYPE_CHECKING:
     from lab.events.diff import Difference, Side
@@ -161,7 +162,7 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ValueWritten: lambda _, name: f"{name} written in place",
     BackwardFinished: lambda e, _: f"backward finished: {e.n_nodes} nodes",
     RunStarted: lambda e, _: short(f"run started: {e.model}, {e.optimizer}"),
-    RunFinished: lambda e, _: f"run {e.state} after {e.n_steps} steps",
+    RunFinished: lambda e, _: f"run {e.state} after {counted(e.n_steps, 'step')}",
     StepFinished: lambda e, _: f"step {e.step}: loss {e.loss!r}",
     Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {e.loss!r}, accuracy {e.accuracy!r}",
     ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {e.norm!r}",

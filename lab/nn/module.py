@@ -17,6 +17,7 @@ from lab.autograd.between import set_gradient, wrote
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
 from lab.events import bus
+from lab.words import kind_of
 
 
 class Module:
@@ -217,7 +218,7 @@ def _held(where: str, part: object) -> Iterator[tuple[str, Tensor | Module]]:
 def _walk(where: str, part: Tensor | Module, around: tuple[int, ...] = ()) -> Iterator[tuple[str, Tensor | Module]]:
     """A part and everything within it with paths, outermost first; `around` are the modules that it lies in."""
     if id(part) in around:
-        given = f"{where} is a {type(part).__name__} that it lies in"
+        given = f"{where} is {kind_of(part)} that it lies in"
         raise ArgumentError("a module cannot hold itself", given=given, hint="hold the inner one from the outer only")
     yield where, part
     if isinstance(part, Module):

@@ -18,6 +18,7 @@ from lab.errors import ExerciseError
 from lab.teach.boxes import box, definitions
 from lab.teach.guard import Answer, run_guarded
 from lab.teach.plain import Foreign, Plain, decode, describe, encode, first_difference
+from lab.words import kind_of
 
 Function = Callable[..., Any]
 
@@ -186,7 +187,7 @@ class Exercise:
             True
         """
         if not callable(function):
-            return self._failed("check was given no function", f"a {type(function).__name__}", "the function itself",
+            return self._failed("check was given no function", kind_of(function), "the function itself",
                                 f"write check({self.name}), without brackets behind the name")  # fmt: skip
         cases = [case for check in self.checks for case in check.cases]
         try:

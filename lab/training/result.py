@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from lab.words import counted
+
 
 @dataclass(frozen=True)
 class Result:
@@ -32,7 +34,7 @@ class Result:
     value: object = None
 
     def __repr__(self) -> str:
-        parts = [f"{self.state} after {self.n_steps} steps"]
+        parts = [f"{self.state} after {counted(self.n_steps, 'step')}"]
         parts += [] if math.isnan(self.loss) else [f"loss {self.loss:.4g}"]
         parts += [] if math.isnan(self.accuracy) else [f"accuracy {self.accuracy:.1%}".replace("%", " %")]
         return f"Result {self.name!r}: {', '.join(parts)}, {self.elapsed_ms / 1000:.1f} s"

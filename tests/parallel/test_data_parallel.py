@@ -249,10 +249,17 @@ def test_what_a_model_keeps_of_the_last_call_is_no_memory(cluster):
 def test_other_arguments_are_refused_at_the_call(cluster):
     with pytest.raises(ArgumentError, match=r"batch_size is a whole number of at least 1\ngiven: batch_size=0"):
         lab.fit(network(), some_digits(64), batch_size=0, on=DataParallel(cluster))
+
+
+def test_an_option_that_is_none_is_refused_where_it_is_written():
     with pytest.raises(PlanError, match="no plan"):
-        lab.fit(network(), some_digits(64), on=DataParallel(cluster, algorithm="telepathy"))
+        DataParallel(algorithm="telepathy")
+    with pytest.raises(ArgumentError, match=r"algorithm= is a name or a plan\ngiven: algorithm=3\nhint:  algorithm="):
+        DataParallel(algorithm=3)
     with pytest.raises(ArgumentError, match=r"tell steps, replicas or chunks\ngiven: told='all'\nhint:  one of"):
-        lab.fit(network(), some_digits(64), on=DataParallel(cluster, told="all"))
+        DataParallel(told="all")
+    with pytest.raises(ArgumentError, match=r"world_size is a whole number of at least 1\ngiven: world_size=0"):
+        DataParallel(world_size=0)
 
 
 def test_two_runs_on_one_optimiser_are_refused(cluster):

@@ -296,9 +296,6 @@ def test_what_cannot_be_a_pipeline_is_refused_at_the_call(cluster):
     for on, model, match in [
         (Pipeline(cluster, n_stages=8), None, r"fewer layers than stages\ngiven: 8 stages, 7 layers"),
         (Pipeline(cluster), Linear(6, 3, rng=0), r"only a Sequential can be cut into stages\ngiven: a Linear"),
-        (Pipeline(cluster, n_micro=0), None, r"n_micro is a whole number of at least 1\ngiven: n_micro=0"),
-        (Pipeline(cluster, paced=20), None, r"paced= takes nominal times\ngiven: paced=20\nhint:  paced=Paced"),
-        (Pipeline(cluster, n_stages=1.5), None, "n_stages is a whole number"),
     ]:
         with pytest.raises(ArgumentError, match=match):
             fit(on, model)
@@ -306,6 +303,22 @@ def test_what_cannot_be_a_pipeline_is_refused_at_the_call(cluster):
         fit(Pipeline(cluster, schedule="zigzag"))
     with pytest.raises(ScheduleError, match="for another number of ranks"):
         fit(Pipeline(cluster, schedule=parse_table("F0 B0"), n_micro=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"n_micro": 0}, r"n_micro is a whole number of at least 1\ngiven: n_micro=0\nhint:  n_micro=8"),
+        ({"timeout": "a"}, r"timeout is a number\ngiven: timeout='a'\nhint:  in seconds"),
+        ({"cluster": 3}, r"cluster= is a Cluster, .*\ngiven: cluster=3\nhint:  Cluster\(4\) starts"),
+        ({"paced": 20}, r"paced= takes nominal times\ngiven: paced=20\nhint:  paced=Paced"),
+        ({"n_stages": 1.5}, r"n_stages is a whole number of at least 1\ngiven: n_stages=1.5\nhint:  one rank"),
+        ({"schedule": 3}, r"schedule= is a name, a function or a table\ngiven: schedule=3\nhint:  "),
+    ],
+)
+def test_an_option_that_is_none_is_refused_where_it_is_written(options, match):
+    with pytest.raises(ArgumentError, match=match):
+        Pipeline(**options)
 
 
 def test_what_micro_batches_would_change_is_refused_at_the_call(cluster):

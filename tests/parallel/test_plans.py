@@ -137,7 +137,7 @@ def test_a_hop_of_no_chunks_is_left_out_and_its_step_kept():
 
 
 def test_a_plan_without_yield_and_one_without_end_are_refused():
-    with pytest.raises(PlanError, match="gave no steps\ngiven: a NoneType for rank 0\nhint:  a plan is a generator"):
+    with pytest.raises(PlanError, match="gave no steps\ngiven: None for rank 0\nhint:  a plan is a generator"):
         compile_plan(lambda rank, world_size, n_chunks: None, 0, 2)
     with pytest.raises(PlanError, match=f"does not come to an end\ngiven: rank 0 has more than {MAX_STEPS:,} steps"):
         compile_plan(endless, 0, 2)

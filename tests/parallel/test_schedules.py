@@ -160,7 +160,7 @@ def endless(rank, n_ranks, n_micro, *, chunks_per_rank=1):
 
 
 def test_functions_that_yield_no_actions_or_no_end_are_refused():
-    with pytest.raises(ScheduleError, match="the schedule gave no actions\ngiven: a NoneType for rank 0"):
+    with pytest.raises(ScheduleError, match="the schedule gave no actions\ngiven: None for rank 0"):
         check_schedule(lambda rank, n_ranks, n_micro, *, chunks_per_rank=1: None, 2, 2)
     with pytest.raises(ScheduleError, match="a schedule is made of actions\ngiven: rank 0 yields 'F0'"):
         check_schedule(lambda rank, n_ranks, n_micro, *, chunks_per_rank=1: ["F0"], 2, 2)

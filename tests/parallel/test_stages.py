@@ -52,7 +52,7 @@ def test_a_hundred_layers_are_cut_in_no_time():
 
 @pytest.mark.parametrize(
     ("model", "given"),
-    [(Linear(2, 2, rng=0), "a Linear"), (Linear, "the class Linear"), (np.tanh, "a ufunc"), (None, "a NoneType")],
+    [(Linear(2, 2, rng=0), "a Linear"), (Linear, "the class Linear"), (np.tanh, "a ufunc"), (None, "None")],
 )
 def test_what_is_no_sequential_is_refused_with_a_hint(model, given):
     with pytest.raises(ArgumentError) as caught:

@@ -165,6 +165,7 @@ def test_workers_with_other_versions_are_refused_in_a_table_before_anything_runs
             with pytest.raises(MeshError) as caught:
                 cluster.launch(programs.waits_for_ever, str(tmp_path / "at"))
             lines = str(caught.value).splitlines()
+            assert len(lines) == 3
             assert lines[0] == "workers have other versions than this process"
             assert lines[1].startswith(f"given: numba {versions()['numba']} here, 0.1 on tcp://127.0.0.1:")
             assert list(tmp_path.glob("at*")) == []

@@ -30,6 +30,7 @@ from lab.parallel.ranks.runtime import Comm
 from lab.parallel.transport.door import Doorkeeper
 from lab.parallel.transport.listen import Listener
 from lab.parallel.transport.sockets import Links
+from lab.words import kind_of
 
 MEETING = 30.0
 """Seconds that the ranks have to come together, program loading included."""
@@ -168,7 +169,7 @@ def _result(value: object, rank: int) -> bytes:
     except Exception as error:
         raise MeshError(
             f"the result of rank {rank} cannot be sent home",
-            given=f"a {type(value).__name__}: {type(error).__name__}: {error}",
+            given=f"{kind_of(value)}: {type(error).__name__}: {error}",
             hint="return arrays, numbers, text and containers of them",
         ) from error
     if len(pickled) > RESULT_LIMIT:

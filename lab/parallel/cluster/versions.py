@@ -30,13 +30,15 @@ def _installed(name: str) -> str:
 
 
 def differences(ours: Versions, theirs: Mapping[str, Versions]) -> str:
-    """A table of what differs, one line for each worker and package; "" if nothing does.
+    """What differs, in one line: for each worker and package, with "; " between them; "" if nothing does.
 
     Example:
         >>> print(differences({"numpy": "2.1"}, {"tcp://a": {"numpy": "2.1"}, "tcp://b": {"numpy": "2.0"}}))
         numpy 2.1 here, 2.0 on tcp://b
+        >>> print(differences({"numpy": "2.1", "lab": "1"}, {"a": {"numpy": "2.0", "lab": "0"}}))
+        numpy 2.1 here, 2.0 on a; lab 1 here, 0 on a
     """
-    return "\n".join(
+    return "; ".join(
         f"{name} {version} here, {found.get(name, 'none')} on {worker}"
         for worker, found in theirs.items()
         for name, version in ours.items()

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import PlanError
+from lab.words import kind_of
 
 
 class Send(NamedTuple):
@@ -141,7 +142,7 @@ def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None
                         hint="0 <= rank < world_size, n_chunks >= 1")  # fmt: skip
     made = plan(rank, world_size, n_chunks)
     if not isinstance(made, Iterable):
-        raise PlanError(f"plan {name_of(plan)!r} gave no steps", given=f"a {type(made).__name__} for rank {rank}",
+        raise PlanError(f"plan {name_of(plan)!r} gave no steps", given=f"{kind_of(made)} for rank {rank}",
                         hint="a plan is a generator: it says `yield Send(...), Recv(...)`")  # fmt: skip
     steps = list(islice(made, MAX_STEPS + 1))
     if len(steps) > MAX_STEPS:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol, TypeVar
 
 from lab.errors import ScheduleError
+from lab.words import kind_of
 
 KINDS = {"F": "forward", "B": "backward"}
 """The kinds of actions."""
@@ -118,7 +119,7 @@ def _actions(order: Schedule, rank: int, n_ranks: int, n_micro: int, chunks_per_
     more = {} if chunks_per_rank == 1 else {"chunks_per_rank": chunks_per_rank}  # a learner's may do without it
     made = order(rank, n_ranks, n_micro, **more)
     if not isinstance(made, Iterable):
-        raise ScheduleError("the schedule gave no actions", given=f"a {type(made).__name__} for rank {rank}",
+        raise ScheduleError("the schedule gave no actions", given=f"{kind_of(made)} for rank {rank}",
                             hint='a schedule is a generator: it says `yield Action("F", rank, m)`')  # fmt: skip
     # One more than there can be: an endless schedule is told by what it does twice.
     actions = tuple(islice(made, 2 * n_micro * chunks_per_rank + 1))

@@ -74,6 +74,9 @@ class Pipeline:
         timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included.
         wait: seconds to wait for workers that are busy with other runs.
         transport: "auto", "unix" or "tcp".
+
+    Raises:
+        ArgumentError: an option that is none. Whether the schedule works is known with the number of stages: `check`.
     """
 
     cluster: Cluster | Client | str | None = None
@@ -86,24 +89,30 @@ class Pipeline:
     wait: float = 30.0
     transport: str = "auto"
 
+    def __post_init__(self) -> None:
+        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait)
+        whole("n_micro", self.n_micro, least=1, hint="n_micro=8 is usual for 4 stages")
+        if self.n_stages is not None:
+            whole("n_stages", self.n_stages, least=1, hint="one rank for each; None takes all workers")
+        if not isinstance(self.paced, Paced | None):
+            raise ArgumentError("paced= takes nominal times", given=f"paced={self.paced!r}"[:60],
+                                hint="paced=Paced(forward_ms=20, backward_ms=40)")  # fmt: skip
+        if not (callable(self.schedule) or isinstance(self.schedule, str | Sequence)):
+            raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={self.schedule!r}"[:60],
+                                hint='schedule="1f1b"; lab.parallel.SCHEDULES has the names')  # fmt: skip
+
     def check(self, n_stages: int) -> ScheduleReport:
         """See whether the schedule works, and what it costs.
 
         Raises:
             ScheduleError: it does not; nothing has been started.
-            ArgumentError: `n_micro`, `paced` or `schedule` is none.
 
         Example:
             >>> Pipeline(schedule="gpipe", n_micro=4).check(n_stages=2).peak_live
             (4, 4)
         """
-        n_micro = whole("n_micro", self.n_micro, least=1, hint="n_micro=8 is usual for 4 stages")
-        if not isinstance(self.paced, Paced | None):
-            raise ArgumentError("paced= takes nominal times", given=f"paced={self.paced!r}"[:60],
-                                hint="paced=Paced(forward_ms=20, backward_ms=40)")  # fmt: skip
-        _require_schedule(self.schedule)
         times = (self.paced.forward_ms, self.paced.backward_ms) if self.paced else (1.0, 2.0)
-        return check_schedule(self.schedule, n_stages, n_micro, forward=times[0], backward=times[1])
+        return check_schedule(self.schedule, n_stages, self.n_micro, forward=times[0], backward=times[1])
 
     def job(self, training: Training) -> Job:
         """A job whose steps the ranks do.
@@ -114,8 +123,6 @@ class Pipeline:
             UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
                 or normalises over the batch, a loss that is no mean.
         """
-        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait)
-        _require_schedule(self.schedule)
         n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
@@ -150,12 +157,6 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
     stages = split(whole.model, comm.world_size)
     pipe = PipelineRank(comm, stages, whole.loss, order[comm.rank], n_micro, device)
     return PipelineTraining(Steering(comm, list(whole.hyperparameters)), whole, stages, pipe)
-
-
-def _require_schedule(schedule: object) -> None:
-    if not (callable(schedule) or isinstance(schedule, str | Sequence)):
-        raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={schedule!r}"[:60],
-                            hint='schedule="1f1b"; lab.parallel.SCHEDULES has the names')  # fmt: skip
 
 
 def _n_workers(cluster: Cluster | Client | str | None) -> int:

@@ -23,6 +23,7 @@ from lab.parallel.pipeline.stages import Stage, micro_batches
 from lab.parallel.ranks.runtime import Comm
 from lab.training.evaluate import Loss, loss_of
 from lab.training.trainer import unlearnable
+from lab.words import kind_of
 
 
 class Live(NamedTuple):
@@ -135,5 +136,5 @@ def _one_tensor(stage: Stage, made: object) -> Tensor:
     if isinstance(made, Tensor):
         return made
     layer = stage.first + len(stage.layers) - 1
-    raise ArgumentError("a stage hands on one tensor", given=f"a {type(made).__name__} from layer {layer}",
+    raise ArgumentError("a stage hands on one tensor", given=f"{kind_of(made)} from layer {layer}",
                         hint="let the layer return a tensor, or cut elsewhere: another n_stages")  # fmt: skip

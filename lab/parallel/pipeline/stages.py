@@ -15,6 +15,7 @@ from lab.checks import whole
 from lab.errors import ArgumentError, ScheduleError
 from lab.nn import Module, Sequential
 from lab.parallel.training.shards import shard_of
+from lab.words import kind_of
 
 
 class Stage:
@@ -139,4 +140,4 @@ def _kind(model: object) -> str:
     if isinstance(model, type):
         return f"the class {model.__name__}"
     own = " with a forward of its own" if isinstance(model, Sequential) else ""
-    return f"a {type(model).__name__}{own}"
+    return f"{kind_of(model)}{own}"

@@ -83,6 +83,14 @@ class DataParallel:
             for the end of a step.
         wait: seconds to wait for workers that are busy with other runs.
         transport: "auto", "unix" or "tcp".
+
+    Raises:
+        ArgumentError: no such detail, or another option that is none.
+        PlanError: there is no such algorithm.
+
+    Example:
+        >>> DataParallel(world_size=2, told="steps").algorithm
+        'ring'
     """
 
     cluster: Cluster | Client | str | None = None
@@ -93,20 +101,24 @@ class DataParallel:
     wait: float = 30.0
     transport: str = "auto"
 
+    def __post_init__(self) -> None:
+        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait)
+        if not (callable(self.algorithm) or isinstance(self.algorithm, str)):
+            raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={self.algorithm!r}"[:60],
+                                hint='algorithm="ring"; lab.parallel.COLLECTIVES has the names')  # fmt: skip
+        plan_of("all_reduce", self.algorithm)
+        if not isinstance(self.told, str) or self.told not in TOLD:
+            hint = f"one of {', '.join(map(repr, TOLD))}"
+            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}"[:60], hint=hint)
+
     def job(self, training: Training) -> Job:
         """A job whose steps the ranks do.
 
         Raises:
-            ArgumentError: the training cannot be sent to workers, no such detail, or another option that is none.
-            PlanError: there is no such algorithm.
+            ArgumentError: the training cannot be sent to workers.
             UnsupportedError: replicas would not do what one process does: a random layer, one that remembers calls or
                 normalises over the batch, a loss that is no mean.
         """
-        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait)
-        plan_of("all_reduce", self.algorithm)
-        if self.told not in TOLD:
-            hint = f"one of {', '.join(map(repr, TOLD))}"
-            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}", hint=hint)
         job = ClusterJob(
             training, train, (self.algorithm,), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
             world_size=self.world_size, timeout=self.timeout, wait=self.wait, transport=self.transport,

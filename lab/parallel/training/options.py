@@ -1,4 +1,4 @@
-"""What `DataParallel` and `Pipeline` refuse at the call of `fit`: in the run's thread it would be met seconds later."""
+"""What `DataParallel` and `Pipeline` refuse where they are written; in the run's thread it is met seconds later."""
 
 from __future__ import annotations
 

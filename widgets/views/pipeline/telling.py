@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab.words import counted
 from widgets.fold import Events
 from widgets.pictures.theme import short
 from widgets.views.nothing import nothing_for
@@ -44,7 +45,7 @@ def bubble_lines(moment: Moment) -> list[str]:
     formula = f"(p − 1) / (m + p − 1) = {p - 1} / {m + p - 1} = {share(moment.report.ideal_bubble)}"
     return [
         f"bubble of step {moment.number}: {share(moment.report.bubble)} measured{paper}{over}",
-        f"text book: {formula} for p = {p} ranks, m = {m} micro-batches",
+        f"text book: {formula} for p = {counted(p, 'rank')}, m = {counted(m, 'micro-batch', 'micro-batches')}",
     ]
 
 
@@ -88,7 +89,7 @@ def account(moment: Moment) -> str:
         busy = sum(d.end - d.start for d in mine)
         order = " ".join(d.name if d.stage == rank else f"{d.stage}{d.name}" for d in mine) or "nothing yet"
         live = [n for _, n in moment.live(rank)]
-        held = f"; holds {live[-1]} activations now, {max(live)} at most" if live else ""
+        held = f"; holds {counted(live[-1], 'activation')} now, {max(live)} at most" if live else ""
         lines.append(f"rank {rank}: {order}; busy for {milliseconds(busy)}{held}")
     if moment.paced:
         lines.append(f"Times are {PACED}.")
