@@ -84,12 +84,15 @@ class Lesson:
         assert prediction.guess is not None
         self.progress.said(self.name, name, prediction.guess)
 
-    def check(self, function: Callable[..., object], *, timeout: float = 3.0) -> Feedback:
+    def check(self, function: Callable[..., object] | None = None, *, timeout: float = 3.0) -> Feedback:
         """Check a function against the exercise of its name.
 
         Raises:
-            ArgumentError: no exercise has this name.
+            ArgumentError: no function was given, or no exercise has this name.
         """
+        if function is None:
+            raise ArgumentError("check was given no function", given="lesson.check()",
+                                hint="lesson.check(NAME), with the name of the function above it")  # fmt: skip
         name = getattr(function, "__name__", "")
         if name not in EXERCISES:
             raise ArgumentError("no exercise has this name", given=repr(name) if name else repr(function),

@@ -9,7 +9,8 @@ import lab
 from lab.errors import MeshError, RankError, RunError
 from lab.optim import SGD
 from lab.parallel import DataParallel
-from lab.parallel.transport.sending import dumps, line_of, name_of, place_of
+from lab.parallel.paper.calling import place_of
+from lab.parallel.transport.sending import dumps, line_of, name_of
 from tests.parallel.trainings import SOON, some_digits
 
 FILE = "/tmp/ipykernel_71/332220231.py"

@@ -25,6 +25,7 @@ from lab.events.event import ORIGIN, Origin
 from lab.parallel.cluster.children import Children
 from lab.parallel.cluster.seats import Seat, Seats
 from lab.parallel.news.relay import FOREVER_NS, Parcel, Relay, Watch, this_process
+from lab.parallel.paper.calling import last_own
 from lab.parallel.ranks.hearing import WayHome
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.transport.door import Doorkeeper
@@ -98,6 +99,8 @@ class Outcome:
     summary: str = ""
     frames: tuple[tuple[str, int, str, str], ...] = ()
     """File, line number, function and text of each frame of the program; a notebook's text is known at home only."""
+    place: tuple[str, int] | None = None
+    """File and line number of the innermost frame in the user's own code."""
     n_parcels: int = 0
     """Parcels of events that are on their way home."""
     n_events: int = 0
@@ -242,4 +245,5 @@ def _failed(ticket: Ticket, control: Control, seat: Seat, error: BaseException) 
         _ = cloudpickle.loads(travels)
     except Exception:  # noqa: BLE001 -- an exception that cannot be pickled travels as its text
         travels = b""
-    return Outcome(ticket.rank, "failed", error=travels, summary=summary, frames=frames)
+    return Outcome(ticket.rank, "failed", error=travels, summary=summary, frames=frames,
+                   place=last_own((file, line) for file, line, _, _ in frames))  # fmt: skip

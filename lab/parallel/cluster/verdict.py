@@ -9,7 +9,8 @@ from typing import Any
 
 from lab.errors import LostRankError, MeshError, PlanError, RankError, RunError
 from lab.parallel.cluster.rank import Outcome
-from lab.parallel.transport.sending import line_of, place_of
+from lab.parallel.paper.calling import place_of
+from lab.parallel.transport.sending import line_of
 
 
 def outcome_of(rank: int, future: Any) -> Outcome:
@@ -63,7 +64,7 @@ def _raised(outcome: Outcome, world_size: int) -> BaseException:
     if isinstance(error, MeshError | LostRankError | PlanError):
         error.add_note(where.rstrip())
         return error
-    place = f" at {place_of(*outcome.frames[-1][:2])}" if outcome.frames else ""
+    place = f" at {place_of(*outcome.place)}" if outcome.place else ""
     made = RankError(
         f"the program raised on rank {outcome.rank} of {world_size}{place}",
         given=outcome.summary.replace("\n", "; "), hint="all ranks were ended; the traceback of this rank follows",

@@ -16,8 +16,11 @@ import numpy.typing as npt
 from lab.errors import PlanError
 from lab.parallel.paper.lockstep import Hop, lockstep
 from lab.parallel.paper.operations import Counts, promised
-from lab.parallel.paper.plans import Plan, Send, Step, elements, plan_of, steps_of
+from lab.parallel.paper.plans import Plan, Send, Step, elements, plan_of, require_whole, steps_of
 from lab.parallel.paper.reference import first_difference
+
+MOST_RANKS = 128
+"""Worlds up to this are proved: rows, hops and parts all grow with the ranks, so time grows by their third power."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,8 @@ def check_plan(
             passes whether it looks like the reference or not.
 
     Raises:
-        PlanError: a hop that cannot be, ranks that wait for each other, a part that is missing, lost or counted twice.
+        PlanError: more ranks than `MOST_RANKS`, a function of other arguments, a hop that cannot be,
+            ranks that wait for each other, a part that is missing, lost or counted twice.
 
     Example:
         >>> print(check_plan("all_reduce", "ring", 4))
@@ -103,6 +107,11 @@ def check_plan(
         >>> check_plan("all_reduce", "naive", 4).chunks_sent
         (12, 4, 4, 4)
     """
+    require_whole("world_size", world_size)
+    if world_size > MOST_RANKS:
+        raise PlanError("a world of so many ranks takes too long to prove", given=f"world_size={world_size:,}",
+                        hint=f"at most {MOST_RANKS}; of more ranks formulas tell the costs: in a ring of n each rank "
+                        "sends 2 (n - 1) / n buffers in 2 (n - 1) steps")  # fmt: skip
     n_cuts = world_size if n_chunks is None else n_chunks
     plan = plan_of(operation, plan)
     steps = [steps_of(plan, rank, world_size, n_cuts) for rank in range(max(world_size, 1))]

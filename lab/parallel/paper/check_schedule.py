@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from lab.errors import ScheduleError
-from lab.parallel.paper.schedules import KINDS, Action, Schedule, Table, format_table, table_of
+from lab.parallel.paper.schedules import KINDS, Action, Schedule, Table, format_table, require_sizes, table_of
 
 
 class Slot(NamedTuple):
@@ -82,6 +82,7 @@ def check_schedule(
         makespan 12, bubble 25.0% (text book 25.0%), live activations 2, 1
     """
     if isinstance(order, tuple | list):
+        require_sizes(n_ranks, n_micro, chunks_per_rank)
         table = tuple(map(tuple, order))
     else:
         table = table_of(order, n_ranks, n_micro, chunks_per_rank=chunks_per_rank)

@@ -6,15 +6,17 @@ It holds no data and knows no transport, so the same plan is checked on paper, r
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lab.errors import PlanError
+from lab.parallel.paper.calling import misfit
 from lab.words import kind_of
 
 
@@ -48,6 +50,9 @@ COLLECTIVES: dict[tuple[str, str], Plan] = {}
 
 MAX_STEPS = 100_000
 """So many steps of one rank are read; a ring of 64 ranks has 126."""
+
+WRITTEN = {"Send": "Send(peer, start, stop)", "Recv": "Recv(peer, start, stop, reduce=True)"}
+"""How hops are written, for hints."""
 
 Rows = npt.NDArray[np.int64]
 
@@ -126,8 +131,8 @@ def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None
         n_chunks: into how many chunks the buffer is cut; one for each rank if not given.
 
     Raises:
-        PlanError: no generator, no end, or a hop that no rank could do: to itself, to a rank or of a chunk that does
-            not exist.
+        PlanError: no generator, other arguments, no end, a hop that does not say all, or one that no rank could do:
+            to itself, to a rank or of a chunk that does not exist.
 
     Example:
         >>> def pass_on(rank, world_size, n_chunks):
@@ -136,15 +141,24 @@ def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None
         [(Send(peer=1, start=0, stop=1), Recv(peer=2, start=0, stop=1, reduce=False))]
     """
     n_chunks = world_size if n_chunks is None else n_chunks
+    for name, value in (("rank", rank), ("world_size", world_size), ("n_chunks", n_chunks)):
+        require_whole(name, value)
     if not (0 <= rank < world_size and n_chunks >= 1):
         raise PlanError("a plan needs a rank of its world and at least one chunk",
                         given=f"rank {rank}, world_size {world_size}, n_chunks {n_chunks}",
                         hint="0 <= rank < world_size, n_chunks >= 1")  # fmt: skip
-    made = plan(rank, world_size, n_chunks)
-    if not isinstance(made, Iterable):
+    if wrong := misfit(plan, 3):
+        raise PlanError(f"{name_of(plan)!r} is no plan of three arguments", given=wrong,
+                        hint="def plan(rank, world_size, n_chunks): yield Send(...), Recv(...)")  # fmt: skip
+    try:
+        made: Any = plan(rank, world_size, n_chunks)
+        steps = list(islice(made, MAX_STEPS + 1)) if isinstance(made, Iterable) else None
+    except TypeError as why:
+        _refuse_lacking(why, rank)
+        raise
+    if steps is None:
         raise PlanError(f"plan {name_of(plan)!r} gave no steps", given=f"{kind_of(made)} for rank {rank}",
                         hint="a plan is a generator: it says `yield Send(...), Recv(...)`")  # fmt: skip
-    steps = list(islice(made, MAX_STEPS + 1))
     if len(steps) > MAX_STEPS:
         raise PlanError(f"plan {name_of(plan)!r} does not come to an end",
                         given=f"rank {rank} has more than {MAX_STEPS:,} steps",
@@ -152,12 +166,37 @@ def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None
     return [_looked_at(step, at, rank, world_size, n_chunks) for at, step in enumerate(steps)]
 
 
+def require_whole(name: str, value: object) -> None:
+    """Refuse a number of ranks or chunks that is not whole.
+
+    Raises:
+        PlanError: so it is.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise PlanError(f"{name} is a whole number", given=f"{name}={value!r}", hint=f"for example {name}=4")
+
+
+def _refuse_lacking(why: TypeError, rank: int) -> None:
+    """Refuse a hop that was written with too few words, if that is what was raised; with the learner's lines."""
+    lacks = re.match(r"(Send|Recv)\.__new__\(\) missing .*?: (.*)", str(why))
+    if not lacks:
+        return
+    hop, names = lacks[1], lacks[2].replace("'", "")
+    if names == "reduce":
+        made = PlanError("a Recv does not say whether it adds: reduce=True or reduce=False?", given=f"on rank {rank}",
+                         hint="reduce=True adds what comes in, reduce=False stores it", rank=rank)  # fmt: skip
+    else:
+        made = PlanError(f"a {hop} does not say all: {names} is missing", given=f"on rank {rank}",
+                         hint=f"yield {WRITTEN[hop]}", rank=rank)  # fmt: skip
+    raise made.with_traceback(why.__traceback__) from None
+
+
 def _looked_at(step: object, at: int, rank: int, world_size: int, n_chunks: int) -> Step:
     where = f"rank {rank}, step {at}"
     hops = (step,) if isinstance(step, Send | Recv) else step
     if not (isinstance(hops, tuple | list) and all(isinstance(hop, Send | Recv) for hop in hops)):
         raise PlanError(f"{where}: a step is made of Send and Recv", given=repr(step),
-                        hint="yield Send(peer, start, stop), Recv(peer, start, stop, reduce)",
+                        hint=f"yield {WRITTEN['Send']}, {WRITTEN['Recv']}",
                         rank=rank, step=at)  # fmt: skip
     return tuple(hop for hop in (_hop(hop, where, rank, at, world_size, n_chunks) for hop in hops)
                  if hop.stop > hop.start)  # fmt: skip

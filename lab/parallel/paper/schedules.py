@@ -8,9 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from lab.errors import ScheduleError
+import numpy as np
+
+from lab.errors import LabError, ScheduleError
+from lab.parallel.paper.calling import line_where, misfit
 from lab.words import kind_of
 
 KINDS = {"F": "forward", "B": "backward"}
@@ -96,7 +99,8 @@ def table_of(order: Schedule | str, n_ranks: int, n_micro: int, *, chunks_per_ra
         order: a schedule, or its name in `SCHEDULES`.
 
     Raises:
-        ScheduleError: no schedule has this name, a size below 1, or something that yields no actions.
+        ScheduleError: no schedule has this name, a size below 1 or that is not whole, a function of other arguments,
+            one that raises, or something that yields no actions.
 
     Example:
         >>> print(format_table(table_of("gpipe", 2, 2)))
@@ -108,21 +112,45 @@ def table_of(order: Schedule | str, n_ranks: int, n_micro: int, *, chunks_per_ra
             raise ScheduleError("there is no such schedule", given=repr(order), hint=f"one of {', '.join(SCHEDULES)}, "
                                 "a function, or parse_table(text)")  # fmt: skip
         order = SCHEDULES[order]
-    if min(n_ranks, n_micro, chunks_per_rank) < 1:
-        raise ScheduleError("a pipeline needs at least one rank, one micro-batch and one stage a rank",
-                            given=f"{n_ranks} ranks, {n_micro} micro-batches, {chunks_per_rank} stages a rank",
-                            hint="each of the three is 1 or more")  # fmt: skip
+    require_sizes(n_ranks, n_micro, chunks_per_rank)
     return tuple(_actions(order, rank, n_ranks, n_micro, chunks_per_rank) for rank in range(n_ranks))
+
+
+def require_sizes(n_ranks: object, n_micro: object, chunks_per_rank: object) -> None:
+    """Refuse a pipeline of nothing, and of half a rank.
+
+    Raises:
+        ScheduleError: so it is.
+    """
+    for name, value in (("n_ranks", n_ranks), ("n_micro", n_micro), ("chunks_per_rank", chunks_per_rank)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ScheduleError(f"{name} is a whole number", given=f"{name}={value!r}", hint=f"for example {name}=4")
+        if value < 1:
+            raise ScheduleError("a pipeline needs at least one rank, one micro-batch and one stage a rank",
+                                given=f"{n_ranks} ranks, {n_micro} micro-batches, {chunks_per_rank} stages a rank",
+                                hint="each of the three is 1 or more")  # fmt: skip
 
 
 def _actions(order: Schedule, rank: int, n_ranks: int, n_micro: int, chunks_per_rank: int) -> tuple[Action, ...]:
     more = {} if chunks_per_rank == 1 else {"chunks_per_rank": chunks_per_rank}  # a learner's may do without it
-    made = order(rank, n_ranks, n_micro, **more)
-    if not isinstance(made, Iterable):
+    name = getattr(order, "__name__", repr(order)[:40])
+    if wrong := misfit(order, 3):
+        raise ScheduleError(f"{name!r} is no schedule of three arguments", given=wrong,
+                            hint='def schedule(rank, n_ranks, n_micro): yield Action("F", rank, m)')  # fmt: skip
+    try:
+        made: Any = order(rank, n_ranks, n_micro, **more)
+        # One more than there can be: an endless schedule is told by what it does twice.
+        actions = tuple(islice(made, 2 * n_micro * chunks_per_rank + 1)) if isinstance(made, Iterable) else None
+    except LabError:
+        raise
+    except Exception as why:
+        where = line_where(why)
+        raise ScheduleError(f"the schedule {name!r} raised {type(why).__name__} on rank {rank}: {why}",
+                            given=where or f"{n_ranks} ranks, {n_micro} micro-batches",
+                            hint="the error above is its own") from why  # fmt: skip
+    if actions is None:
         raise ScheduleError("the schedule gave no actions", given=f"{kind_of(made)} for rank {rank}",
                             hint='a schedule is a generator: it says `yield Action("F", rank, m)`')  # fmt: skip
-    # One more than there can be: an endless schedule is told by what it does twice.
-    actions = tuple(islice(made, 2 * n_micro * chunks_per_rank + 1))
     for action in actions:
         if not isinstance(action, Action):
             raise ScheduleError("a schedule is made of actions", given=f"rank {rank} yields {action!r}",

@@ -63,14 +63,3 @@ def name_of(file: str) -> str:
 def line_of(file: str, line: int) -> str:
     """The text of a line of code that was sent; "" if it is not known here."""
     return linecache.getline(_FILES.get(file, file), line).strip()
-
-
-def place_of(file: str, line: int) -> str:
-    """A place in code, as a person names it.
-
-    Example:
-        >>> place_of("/home/me/model.py", 3), place_of("cell In [2]", 3)
-        ('model.py:3', 'cell In [2], line 3')
-    """
-    name = file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}, line {line}" if name.startswith("cell") and not name.endswith(".py") else f"{name}:{line}"

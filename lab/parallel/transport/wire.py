@@ -13,7 +13,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from lab.errors import MeshError
-from lab.parallel.transport.sending import place_of
+from lab.parallel.paper.calling import place_of
 
 MAGIC = b"lab1"
 COLLECTIVE, POINT, GOODBYE, WAITING = 1, 2, 3, 4

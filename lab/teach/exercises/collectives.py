@@ -6,7 +6,6 @@ so a ring, a tree and a halving-doubling are equally right.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -52,20 +51,8 @@ def _steps(plan: Plan, rank: int, world_size: int) -> list[Step]:
     except LabError:
         raise
     except Exception as why:
-        lacks = re.match(r"(Send|Recv)\.__new__\(\) missing .*?: (.*)", str(why))
-        if lacks:
-            raise _lacking(lacks[1], lacks[2].replace("'", ""), rank).with_traceback(why.__traceback__) from None
         why.add_note(f"on rank {rank}")
         raise
-
-
-def _lacking(hop: str, names: str, rank: int) -> PlanError:
-    if names == "reduce":
-        return PlanError("a Recv does not say whether it adds: reduce=True or reduce=False?", given=f"on rank {rank}",
-                         hint="reduce=True adds what comes in, reduce=False stores it", rank=rank)  # fmt: skip
-    written = "Send(peer, start, stop)" if hop == "Send" else "Recv(peer, start, stop, reduce)"
-    return PlanError(f"a {hop} does not say all: {names} is missing", given=f"on rank {rank}", hint=f"yield {written}",
-                     rank=rank)  # fmt: skip
 
 
 def _few(steps: Iterable[Any], rank: int) -> Iterator[Any]:

@@ -80,11 +80,12 @@ def list_actions(order: Schedule, n_ranks: int, n_micro: int) -> Plain:
 
     try:
         table = table_of(told, n_ranks, n_micro)
-    except LabError:
-        raise
-    except Exception as why:
-        why.add_note(f"on rank {at}")
-        raise
+    except LabError as why:
+        own = why.__cause__
+        if own is None:
+            raise
+        own.add_note(f"on rank {at}")  # what the learner's lines raised tells more than that they did
+        raise own from None
     return tuple(tuple(tuple(action) for action in actions) for actions in table)
 
 
