@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lab import __version__, doctor, opener
 from lab.cli import arguments as verb_arguments
+from lab.cli.parser import Parser
 from lab.errors import LabError
 
 MAX_PORT = 65_535
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # A folder's name may have letters that this terminal (LANG=C) cannot show: show an escape, do not fail.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    arguments = _parser().parse_args(argv)
+    arguments = _parser().parse_args(sys.argv[1:] if argv is None else argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
         return run(arguments)
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="autodiff-lab",
         description="An interactive visual lab for automatic differentiation and parallel training.",
     )

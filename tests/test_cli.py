@@ -18,7 +18,7 @@ from lab import __main__ as cli
 from lab import doctor, kernels, opener
 from lab.cli.keeping import Keeper, Pace
 from lab.errors import KernelError
-from lab.events import RankStarted, Recording, StepFinished, bus
+from lab.events import RankStarted, Recording, StepFinished, bus, record
 from lab.events.recording import LIMIT
 from lab.parallel.cluster import memory
 from tests.support import free_port, without_root_powers
@@ -46,10 +46,39 @@ def test_help_is_given(verb):
 
 
 @pytest.mark.parametrize("words", [(), ("shut",), ("open", "--port", "many"), ("doctor", "now")])
-def test_a_wrong_command_is_2_with_the_usage(words):
+def test_a_wrong_command_is_2_with_three_lines(words):
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "usage: autodiff-lab" in done.stderr
+    problem, given, hint = done.stderr.splitlines()
+    assert problem.startswith("autodiff-lab")
+    assert given == f"given: {' '.join(['autodiff-lab', *words])}"
+    assert hint.startswith("hint:  autodiff-lab")
+    assert hint.endswith("--help lists what can be said")
+
+
+def test_a_wrong_number_is_told_by_the_verb_and_its_argument(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["train", "--batch-size", "0"])
+    assert capsys.readouterr().err == (
+        "autodiff-lab train: argument --batch-size: a whole number of at least 1, not '0'\n"
+        "given: autodiff-lab train --batch-size 0\n"
+        "hint:  autodiff-lab train --help lists what can be said\n"
+    )
+
+
+def test_a_cut_recording_is_replayed_as_far_as_it_goes_with_salvage(tmp_path, capsys):
+    with record() as rec:
+        for at in range(20_000):
+            bus.emit(StepFinished(at, 0, 1.0, 4, 1.0))
+    rec.save(tmp_path / "whole.rec")
+    data = (tmp_path / "whole.rec").read_bytes()
+    (tmp_path / "cut.rec").write_bytes(data[: len(data) * 9 // 10])
+    words = ["replay", str(tmp_path / "cut.rec"), "--report", str(tmp_path / "page.html")]
+    assert cli.main(words) == 1
+    assert capsys.readouterr().err.splitlines()[2].startswith("hint:  the same command with --salvage makes the page")
+    assert not (tmp_path / "page.html").exists()
+    assert cli.main([*words, "--salvage"]) == 0
+    assert (tmp_path / "page.html").exists()
 
 
 @pytest.mark.parametrize(("out", "why"), [

@@ -66,6 +66,8 @@ def _replay(verbs: Any) -> None:
                             "`train --report` wrote then. Nothing is trained, nothing in the file is run.")  # fmt: skip
     verb.add_argument("recording", type=Path, metavar="RECORDING", help="the file of the recording")
     verb.add_argument("--report", type=page_path, required=True, metavar="FILE.html", help="where the page goes")
+    verb.add_argument("--salvage", action="store_true", help="of a damaged or cut file, make the page of what stands "
+                      "whole before the damage")  # fmt: skip
 
     def run(arguments: argparse.Namespace) -> int:
         from lab.cli.replay import replay

@@ -29,7 +29,7 @@ log = logging.getLogger("lab.events")
 MAX_BYTES = 2**31
 """Memory that loading may take, unless told otherwise; and 256 MiB or 500 times the file's size, whichever is more."""
 MAX_RATIO, SMALL = 500, 2**28  # a million ValueSeen, all nan, come to 230 times the size of their file
-_SALVAGE_HINT = "Recording.load(path, salvage=True) loads the part before the damage"
+SALVAGE_HINT = "Recording.load(path, salvage=True) loads the part before the damage"
 _COLUMN = re.compile(r"[\w.]{1,200}", re.ASCII)
 Loaded: TypeAlias = tuple[Store, Head]
 T = TypeVar("T")
@@ -89,7 +89,7 @@ def read(file: BinaryIO, size: int, name: str, *, salvage: bool, max_bytes: int)
         if not salvage:
             if isinstance(why, RecordingError):
                 raise
-            raise RecordingError("the recording is damaged", given=f"{name}: {why}", hint=_SALVAGE_HINT) from why
+            raise RecordingError("the recording is damaged", given=f"{name}: {why}", hint=SALVAGE_HINT) from why
         store.roll_back()
         store.n_dropped += n_events - store.n
         head.meta["note"] = f"salvaged: {store.n:,} of {n_events:,} events. {head.meta.get('note', '')}".strip()

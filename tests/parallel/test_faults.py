@@ -47,6 +47,16 @@ def test_a_rank_that_raises_ends_all_with_its_traceback(cluster, rank, kind):
     assert pids(cluster) == before  # no worker was lost
 
 
+def test_a_rank_that_raises_within_numpy_is_told_with_the_users_own_line(cluster):
+    def program(comm):
+        return np.ones((2, 3)).sum() if comm.rank else np.full(-1, 0.0)
+
+    line = program.__code__.co_firstlineno + 1
+    with pytest.raises(RankError, match=rf"raised on rank 0 of 4 at test_faults\.py:{line}\n") as caught:
+        cluster.launch(program)
+    assert "numeric.py" in caught.value.traceback
+
+
 def test_when_all_raise_one_is_told(cluster):
     def program(comm):
         return 1 / (comm.rank * 0)

@@ -116,6 +116,16 @@ def test_the_bubble_is_that_of_the_spans_beside_paper_and_text_book():
     assert lines[3] == "rank 0: F0 B0 F1 B1; busy for 6 ms; holds 0 activations now, 1 at most"
 
 
+def test_before_a_step_is_over_its_bubble_is_not_given_away():
+    rec = recorded_by_ranks(told(check_schedule("naive", 2, 2).slots, 0.0, n_stages=2))
+    view = PipelineView(rec)
+    early = int(view.stop_positions(rec)[0])
+    words = view.text_at(early)
+    assert words.splitlines()[1] == "step 1: 1 of 8 actions so far; the bubble is known at its end"
+    assert "%" not in words
+    assert "holds 1 activation now, 1 at most" in words
+
+
 def test_bars_stand_where_their_times_say():
     rec = recorded_by_ranks(told(check_schedule("gpipe", 2, 2).slots, 5.0, n_stages=2))
     scene = PipelineView(rec).picture_at(len(rec))

@@ -170,3 +170,15 @@ def test_the_caption_says_which_of_several_collectives_it_is():
     first, last = (RingView(both, collective=k) for k in (0, 1))
     assert first.picture_at(len(both)).caption.startswith("All-reduce (collective 1 of 2). Each cell ")
     assert last.picture_at(len(both)).caption.startswith("Broadcast (collective 2 of 2). Each cell ")
+    assert "in a notebook" not in RingView(alone).picture_at(len(alone)).caption
+    assert " RingView(rec, collective=1) shows the second in a notebook." in first.picture_at(len(both)).caption
+    assert " RingView(rec, collective=0) shows the first in a notebook." in last.picture_at(len(both)).caption
+
+
+def test_a_barrier_is_called_so_and_told_by_what_it_is_made_of():
+    rec = told(collective("barrier", "naive", ranks_of(2)))
+    view = RingView(rec)
+    entered = view.text_at(int(view.stop_positions(rec)[0])).splitlines()[0]
+    assert "entered the barrier" in entered
+    assert "naive" not in entered
+    assert view.picture_at(len(rec)).caption.startswith("A barrier is a gather of one byte on rank 0 and a broadcast")

@@ -36,15 +36,14 @@ def share(part: float) -> str:
 
 def bubble_lines(moment: Moment) -> list[str]:
     """The bubble, measured and on paper, as a line or two."""
-    if moment.report is None:
+    if moment.report is None or not moment.over:  # a player at an early stop must not give the end away
         n_all = f" of {moment.n_actions}" if moment.n_actions else ""
         return [f"step {moment.number}: {len(moment.done)}{n_all} actions so far; the bubble is known at its end"]
     p, m = moment.report.n_ranks, moment.report.n_micro
     paper = f", {share(moment.plan.bubble)} ideal for this order" if moment.plan is not None else ""
-    over = "" if moment.over else f" ({len(moment.done)} of {moment.n_actions} actions are shown)"
     formula = f"(p − 1) / (m + p − 1) = {p - 1} / {m + p - 1} = {share(moment.report.ideal_bubble)}"
     return [
-        f"bubble of step {moment.number}: {share(moment.report.bubble)} measured{paper}{over}",
+        f"bubble of step {moment.number}: {share(moment.report.bubble)} measured{paper}",
         f"text book: {formula} for p = {counted(p, 'rank')}, m = {counted(m, 'micro-batch', 'micro-batches')}",
     ]
 

@@ -13,6 +13,8 @@ from widgets.views.words import n_bytes, why_lost
 TOLD = 4
 """So many hops of a step are told one by one."""
 
+BARRIER = "A barrier is a gather of one byte on rank 0 and a broadcast of it: nobody leaves before all are there. "
+
 RESULTS = {
     "all_reduce": "every rank holds the sum of all parts",
     "reduce": "rank {root} holds the sum of all parts",
@@ -44,7 +46,7 @@ def moment(state: Collective, plan: Plan, *, over: bool) -> str:
 def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
     """What happened last."""
     about, n = plan.about, plan.about.world_size
-    what = f"{about.operation} by {about.algorithm}"
+    what = "the barrier" if about.operation == "barrier" else f"{about.operation} by {about.algorithm}"
     if state.broken:
         return _broken(state, what)
     if state.finished:
@@ -171,13 +173,14 @@ def _holds(name: str, cell: Cell) -> str:
     return f"{name}{value} ({parts(cell.counts)})"
 
 
-def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, which: str = "") -> str:
-    """The point of the picture, and of several collectives which one it shows."""
+def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, which: str = "", other: str = "") -> str:
+    """The point of the picture, and of several collectives which one it shows, and how another is shown."""
     n = plan.about.world_size
     name = plan.about.operation.replace("_", "-").capitalize()
     source = f"{name} ({which}). " if which else ""
+    source += BARRIER * (plan.about.operation == "barrier" and n > 1)
     if n == 1:
-        return f"{source}One rank alone holds everything already, so nothing moves."
+        return f"{source}One rank alone holds everything already, so nothing moves.{other}"
     known = any(cell.value is not None for cells in held.cells.values() for cell in cells)
     many = any(cell.value is not None and cell.value.size > 1 for cells in held.cells.values() for cell in cells)
     if plan.compact:
@@ -190,4 +193,4 @@ def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, wh
     lost = f" {n_dropped:,} events were lost on the way: sums may be more complete than shown." * (n_dropped > 0)
     more = f" {n - MOST_RANKS} more ranks are not drawn." * (n > MOST_RANKS)
     more += f" {state.n_left_out:,} later hops are not shown." * (state.n_left_out > 0)
-    return f"{source}{cell[0].upper()}{cell[1:]}; the bars are bytes sent (× the buffer){tick}.{more}{lost}"
+    return f"{source}{cell[0].upper()}{cell[1:]}; the bars are bytes sent (× the buffer){tick}.{more}{lost}{other}"

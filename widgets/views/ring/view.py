@@ -156,7 +156,8 @@ class RingView(View[Collective]):
         nodes, edges = list(nodes_of(state, plan, held)), edges_of(state, plan, held)
         over = len(state.finished) == plan.about.world_size
         marks = tuple(marks_of(state, plan, held, moment(state, plan, over=over)))
-        words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0), which=self._which())
+        words = caption(state, plan, held, n_dropped=getattr(self.recording, "dropped", 0), which=self._which(),
+                        other=self._other())  # fmt: skip
         return Scene(
             tuple(nodes), tuple(edges), tokens_of(edges), words, self.title,
             legend_of(state, plan, held, nodes, edges), "", "diverging", plan.extent, marks,
@@ -183,6 +184,14 @@ class RingView(View[Collective]):
         """Which of several collectives it is; "" of the only one."""
         call, n = self._call(), len(self._calls)
         return f"collective {call.place + 1:,} of {n:,}" if call is not None and n > 1 else ""
+
+    def _other(self) -> str:
+        """How another of several collectives is shown; "" of the only one."""
+        call, n = self._call(), len(self._calls)
+        if call is None or n < 2:
+            return ""
+        number, word = (0, "first") if call.place else (1, "second")
+        return f" RingView(rec, collective={number}) shows the {word} in a notebook."
 
     def _why_empty(self) -> str:
         if self._call() is not None:
