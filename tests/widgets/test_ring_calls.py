@@ -10,7 +10,7 @@ import pytest
 
 import lab
 from lab.errors import ViewError
-from lab.events import RankLost, RankStarted
+from lab.events import RankLost, RankStarted, record
 from lab.parallel import run_ranks
 from tests.widgets.golden_ranks import collective, in_batches, ranks_of, told
 from tests.widgets.looking import cells, moving, scenes, stops
@@ -176,7 +176,8 @@ def test_the_caption_says_which_of_several_collectives_it_is():
 
 
 def test_a_barrier_is_called_so_and_told_by_what_it_is_made_of():
-    rec = told(collective("barrier", "naive", ranks_of(2)))
+    with record() as rec:
+        run_ranks(lambda comm: comm.barrier(), world_size=2)
     view = RingView(rec)
     entered = view.text_at(int(view.stop_positions(rec)[0])).splitlines()[0]
     assert "entered the barrier" in entered

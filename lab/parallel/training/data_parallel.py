@@ -107,7 +107,7 @@ class DataParallel:
             raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={self.algorithm!r}"[:60],
                                 hint='algorithm="ring"; lab.parallel.COLLECTIVES has the names')  # fmt: skip
         plan_of("all_reduce", self.algorithm)
-        if not isinstance(self.told, str) or self.told not in TOLD:
+        if self.told not in tuple(TOLD):
             hint = f"one of {', '.join(map(repr, TOLD))}"
             raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}"[:60], hint=hint)
 
