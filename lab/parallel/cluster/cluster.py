@@ -166,8 +166,8 @@ def launch(
     Args:
         program: any function that can be sent to workers; what it returns comes back.
         client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
-        world_size: number of ranks; without it, one on every worker. On a `Cluster(n)` that is n: one that was lost
-            and is not back yet is waited for, as long as `wait`.
+        world_size: number of ranks; without it, one on every worker that is there now. On a `Cluster(n)` that is n:
+            one that was lost and is not back yet is waited for, as long as `wait`.
         timeout: seconds that a rank may wait in one call while nothing moves, and for which a worker may be silent (5
             at least).
         time_limit: seconds for the whole program; no limit if not given.
