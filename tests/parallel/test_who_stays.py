@@ -1,6 +1,7 @@
 """Workers that somebody started by hand: a rank that cannot be ended there, and a worker that leaves."""
 
 import signal
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,7 +14,10 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_rank_in_c_code_on_a_worker_without_a_nanny_is_named_and_nobody_waits_for_it():
-    with scheduler() as address, worker(address, "--no-nanny"), worker(address, "--no-nanny"):
+    with ExitStack() as stack:
+        address = stack.enter_context(scheduler())
+        for _ in range(2):
+            stack.enter_context(worker(address, "--no-nanny"))
         with Cluster(client=address) as cluster:
             assert len(cluster.launch(programs.where)) == 2
             running = cluster.start(programs.counts_in_c, 1, time_limit=2.0)
@@ -32,7 +36,9 @@ def test_a_rank_in_c_code_on_a_worker_without_a_nanny_is_named_and_nobody_waits_
 
 
 def test_a_launch_without_a_number_takes_the_workers_that_are_there_now():
-    with scheduler() as address, worker(address), worker(address), worker(address) as leaves:
+    with ExitStack() as stack:
+        address = stack.enter_context(scheduler())
+        leaves, *_ = [stack.enter_context(worker(address)) for _ in range(3)]
         with Cluster(client=address) as cluster:
             assert len(cluster.launch(programs.where)) == 3
             leaves.process.send_signal(signal.SIGTERM)

@@ -59,12 +59,7 @@ class Cluster:
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
-        try:
-            with uninterrupted():
-                return self._started(n_workers, limit)
-        except BaseException:
-            self.close()
-            raise
+        return uninterrupted(lambda: self._started(n_workers, limit), undo=self.close)
 
     def _started(self, n_workers: int, limit: int | None) -> Client:
         from distributed import Client, LocalCluster

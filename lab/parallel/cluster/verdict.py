@@ -70,7 +70,8 @@ def _raised(outcome: Outcome, world_size: int, stay: str) -> BaseException:
     place = f" at {place_of(*outcome.frames[-1][:2])}" if outcome.frames else ""
     made = RankError(
         f"the program raised on rank {outcome.rank} of {world_size}{place}",
-        given=outcome.summary.replace("\n", "; "), hint=f"{stay or 'all ranks were ended'}; the traceback of this rank follows",
+        given=outcome.summary.replace("\n", "; "),
+        hint=f"{stay or 'all ranks were ended'}; the traceback of this rank follows",
         rank=outcome.rank, traceback=f"{where}{outcome.summary}",
     )  # fmt: skip
     made.__cause__ = error.with_traceback(None) if error is not None else None  # its frames are told above

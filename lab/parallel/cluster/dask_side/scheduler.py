@@ -172,8 +172,8 @@ class SchedulerSide(SchedulerPlugin):
             self._later(self._watch_over(run))
             if client not in self.scheduler.clients:  # it died while it asked
                 self.remove_client(self.scheduler, client)
-        return {"state": answer.state, "workers": list(answer.workers), "reason": answer.reason,
-                "n_now": answer.n_now, "generation": self.n_generations, "about": [self.about[w] for w in answer.workers]}  # fmt: skip
+        return {"state": answer.state, "workers": list(answer.workers), "reason": answer.reason, "n_now": answer.n_now,
+                "generation": self.n_generations, "about": [self.about[w] for w in answer.workers]}  # fmt: skip
 
     async def lab_watch(self, run: str) -> dict[str, Any]:
         if (known := self.runs.get(run)) is None:
