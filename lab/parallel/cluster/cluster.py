@@ -32,6 +32,7 @@ class Cluster:
 
     Attributes:
         client: the Client that it works through.
+        n_started: workers that it started, and so the ranks of a launch that names no number; 0 on somebody else's.
 
     Raises:
         MeshError: the workers cannot be started, there is too little memory, or the scheduler cannot be reached.
@@ -39,10 +40,10 @@ class Cluster:
 
     def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
         self._owned: list[Any] = []
-        self._n_started = 0
+        self.n_started = 0
         if client is None:
-            self._n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
-            self.client = self._start(self._n_started)
+            self.n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
+            self.client = self._start(self.n_started)
         elif n_workers is not None:
             raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
                                 hint="give either n_workers or client")  # fmt: skip
@@ -103,9 +104,9 @@ class Cluster:
     ) -> Launch:  # fmt: skip
         """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
         if world_size is None:  # never fewer in silence: a worker that was lost is waited for
-            world_size = self._n_started or None
+            world_size = self.n_started or None
         return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
-                      wait=wait, transport=transport, n_started=self._n_started)  # fmt: skip
+                      wait=wait, transport=transport, n_started=self.n_started)  # fmt: skip
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
