@@ -384,7 +384,8 @@ def test_ctrl_c_while_workers_start_is_quiet_and_leaves_nothing(tmp_path):
         assert process.stdout.readline() == "Starting 2 workers ...\n"
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate()
-    assert (process.returncode, out, err) == (130, "", "\nStopped.\n")
+    said = err.removeprefix("Stopping ... (once more to stop at once)\n")  # not before the first of them starts
+    assert (process.returncode, out, said) == (130, "", "\nStopped.\n")
     assert left_behind_by(process) == []
     assert list(tmp_path.iterdir()) == []
 

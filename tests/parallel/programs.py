@@ -122,6 +122,12 @@ def waits_for_ever(comm, marker):
     comm.recv(np.empty(1), (comm.rank + 1) % comm.world_size)
 
 
+def counts_in_c(comm, rank):
+    """One rank is where no interrupt is heard, and lets no other thread of its process run."""
+    if comm.rank == rank:
+        sum(range(10**12))
+
+
 def one_rank_calls_something_else(comm):
     if comm.rank == 1:
         comm.broadcast_(np.ones(4), root=0)  # on rank 1

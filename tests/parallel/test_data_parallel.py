@@ -10,7 +10,7 @@ import lab
 from lab.errors import ArgumentError, MeshError, PlanError, RunError, UnsupportedError
 from lab.nn import Linear, Module
 from lab.optim import SGD
-from lab.parallel import DataParallel, Pipeline, run_ranks
+from lab.parallel import COLLECTIVES, DataParallel, Pipeline, Recv, Send, run_ranks
 from lab.parallel.training.cluster_job import packed
 from lab.training.trainer import Training
 from tests.parallel.trainings import (
@@ -260,6 +260,56 @@ def test_an_option_that_is_none_is_refused_where_it_is_written():
         DataParallel(told="all")
     with pytest.raises(ArgumentError, match=r"world_size is a whole number of at least 1\ngiven: world_size=0"):
         DataParallel(world_size=0)
+
+
+def adds_nothing(rank, n, k):
+    """A ring that forgot to add: every rank ends with somebody else's part."""
+    for step in COLLECTIVES["all_reduce", "ring"](rank, n, k):
+        yield tuple(hop._replace(reduce=False) if isinstance(hop, Recv) else hop for hop in step)
+
+
+def everybody_to_all(rank, n, k):
+    """The right sum, by another order of additions on each rank."""
+    others = [peer for peer in range(n) if peer != rank]
+    yield tuple(Send(peer, 0, k) for peer in others) + tuple(Recv(peer, 0, k, True) for peer in others)
+
+
+def my_ring(rank, n, k):
+    return COLLECTIVES["all_reduce", "ring"](rank, n, k)
+
+
+NOT_ADDED = r"rank 0, step 0: stored chunk \d from rank \d over the part of rank 0\n"
+OTHER_ORDER = (r"this plan adds in another order on other ranks, so replicas would not stay alike\n"
+               r"given: plan 'everybody_to_all' on \d ranks: chunk 0 is .* on rank 0, .* on rank 2\n"
+               r"hint:  add each chunk on one rank")  # fmt: skip
+WRONG = [pytest.param(adds_nothing, NOT_ADDED, id="wrong"), pytest.param(everybody_to_all, OTHER_ORDER, id="order")]
+
+
+@pytest.mark.parametrize(("plan", "message"), WRONG)
+def test_a_plan_of_ones_own_that_is_no_all_reduce_is_refused_at_the_call(cluster, plan, message):
+    for on in (DataParallel(cluster, 3, plan), DataParallel(world_size=3, algorithm=plan),
+               DataParallel(cluster, algorithm=plan)):  # fmt: skip
+        with pytest.raises(PlanError, match=message):
+            lab.fit(network(), some_digits(64), on=on)
+
+
+@pytest.mark.parametrize(("plan", "message"), WRONG)
+def test_where_the_number_of_ranks_shows_at_the_beginning_a_plan_of_ones_own_ends_the_run(cluster, plan, message):
+    module = network()
+    before = parameters(module)
+    run = lab.fit(module, some_digits(64), on=DataParallel(cluster.client, algorithm=plan))
+    with pytest.raises(PlanError, match=message):
+        run.wait(SOON)
+    assert run.state == "failed"
+    np.testing.assert_array_equal(parameters(module), before)
+
+
+def test_a_right_plan_of_ones_own_trains_to_the_bits_of_the_ring(cluster):
+    ring, _ = trained(DataParallel(cluster, 3), "float32", "sgd", **UNEVEN, epochs=1)
+    own, _ = trained(DataParallel(cluster, 3, my_ring), "float32", "sgd", **UNEVEN, epochs=1)
+    np.testing.assert_array_equal(own, ring)
+    _, run = trained(DataParallel(cluster, 2, everybody_to_all), "float32", "sgd", **UNEVEN, epochs=1)
+    assert run.result.n_steps == 3  # of two ranks both add in the same order
 
 
 def test_two_runs_on_one_optimiser_are_refused(cluster):

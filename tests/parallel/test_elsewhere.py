@@ -120,6 +120,9 @@ STARTS = """
     """
 
 
+STOPPING = "Stopping ... (once more to stop at once)\n"
+
+
 def members(session):
     """The processes of a session that are workers, or will be."""
     found = []
@@ -138,8 +141,28 @@ def test_control_c_while_workers_start_ends_them_and_says_nothing_of_dask(tmp_pa
         while len(members(program.process.pid)) < n_processes:
             assert program.process.poll() is None
         os.killpg(program.process.pid, signal.SIGINT)
-        assert program.rest() == "interrupted\n"
+        told = program.rest()
+        assert told.removeprefix(STOPPING) == "interrupted\n"
+        assert told.startswith(STOPPING) or not n_processes  # it may come before anything has started
         assert all(map(gone, members(program.process.pid)))
+
+
+def test_control_c_is_told_at_once_and_a_second_one_waits_for_nothing(tmp_path):
+    text = STARTS.replace('print("interrupted"', 'print("interrupted with", threading.active_count() > 1').replace(
+        "import distributed", "import distributed, threading"
+    )
+    with script(tmp_path, text) as program:
+        program.until("starting")
+        while len(started := members(program.process.pid)) < 2:
+            assert program.process.poll() is None
+        for pid in started:
+            os.kill(pid, signal.SIGSTOP)  # as on a machine that is too busy: they would never have started
+        os.killpg(program.process.pid, signal.SIGINT)
+        program.until("Stopping")
+        os.killpg(program.process.pid, signal.SIGINT)
+        assert program.rest() == "interrupted with True\n"  # the rest is undone behind the scenes
+        assert all(map(gone, started))
+        assert program.process.wait() == 0
 
 
 def test_the_interrupt_button_while_workers_start_shows_a_keyboard_interrupt_and_nothing_of_dask(tmp_path):
@@ -153,7 +176,8 @@ def test_the_interrupt_button_while_workers_start_shows_a_keyboard_interrupt_and
             while not members(session):
                 assert manager.is_alive()
             manager.interrupt_kernel()
-            [error] = [m for m in shown(client) if m["msg_type"] in {"error", "stream", "display_data"}]
+            stopping, error = [m for m in shown(client) if m["msg_type"] in {"error", "stream", "display_data"}]
+            assert stopping["content"]["text"] == STOPPING
             assert error["content"]["ename"] == "KeyboardInterrupt"
             assert all(map(gone, members(session)))
             client.execute("with Cluster(2) as cluster: print(cluster.launch(lambda comm: comm.rank))")

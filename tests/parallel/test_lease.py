@@ -81,6 +81,36 @@ def test_who_has_started_so_many_waits_for_all_of_them_however_they_were_lost(le
     assert leases.ask("one", 4, n_started=4).workers == ("b", "c", "d", "e")
 
 
+def test_a_worker_whose_rank_cannot_be_ended_is_named_and_nobody_waits_for_it(leases):
+    leases.ask("one", 3)
+    leases.stays("one", "b")
+    stays = "worker b still runs a rank that was to end; it has no nanny: kill it or restart it"
+    refused = leases.ask("two", 4)
+    assert (refused.state, refused.n_now) == ("refused", 1)
+    assert refused.reason == f"4 ranks wanted, 1 of 4 workers free, others held by one, {stays}"
+    assert leases.ask("two", 3).state == "queued"  # two others will end
+    leases.free("one", "b")  # it has ended after all
+    assert leases.ask("two", 4).reason == "4 ranks wanted, 2 of 4 workers free, others held by one"
+    leases.stays("one", "b")  # it does not hold it any more
+    leases.stays("one", "c")
+    leases.left("c", returns=False)
+    assert not leases.stuck
+
+
+def test_without_a_number_those_count_that_are_there_now(leases):
+    leases.left("a", returns=True)
+    assert leases.ask("one", None).workers == ("b", "c", "d")
+    for worker in "bcd":
+        leases.left(worker, returns=True)
+    assert leases.ask("two", None).reason.endswith("0 of 4 workers free, 4 lost and not yet back")
+
+
+def test_it_is_told_how_many_would_be_granted_now(leases):
+    leases.ask("one", 1)
+    assert leases.ask("two", 4).n_now == 3
+    assert leases.ask("three", 5).n_now == 0  # after two
+
+
 def test_who_holds_the_workers_is_named_once_each_and_only_while_it_does(leases):
     leases.ask("id-1", 2, name="run-5")
     leases.ask("id-2", 1, name="a launch")

@@ -156,6 +156,39 @@ def test_calls_that_differ_are_named_with_both_ranks_and_lines(call):
         run_ranks(call, world_size=2)
 
 
+def two_sides_differ(rank, n, k):
+    """Rank 0 sends a chunk in its second step, and rank 1 waits for both."""
+    yield (Send(1, 0, 2), Recv(1, 0, 2, True)) if rank == 0 else (Recv(0, 0, 2, True), Send(0, 0, 2))
+    yield Send(1, 0, 1) if rank == 0 else Recv(0, 0, 2, False)
+
+
+def test_a_hop_whose_two_sides_name_different_chunks_is_told_in_bytes_and_with_its_step():
+    told = (r"rank 1 expects 32 bytes of rank 0, which sends 16\n"
+            r"given: step 1 on rank 1 of all_reduce two_sides_differ float64\[4\] at test_sockets.py:\d+\n"
+            r"hint:  the plan's two sides name different chunks: check_plan\(...\) names the hop")  # fmt: skip
+    with pytest.raises(MeshError, match=told):
+        run_ranks(lambda comm: comm.all_reduce_(np.ones(4), two_sides_differ), world_size=2)
+
+
+def one_receive_too_many(rank, n, k):
+    yield Send(1, 0, k) if rank == 0 else Recv(0, 0, k, True)
+    if rank == 1:
+        yield Recv(0, 0, k, True)
+
+
+def test_a_receive_whose_send_comes_only_in_the_next_call_is_told_by_the_numbers_of_both_calls():
+    told = (r"ranks 0 and 1 make different calls\n"
+            r"given: rank 1: .*; rank 0: .* \(calls number 0 and 1\)\n"
+            r"hint:  a plan whose sends and receives do not pair does so: check_plan\(...\) names the hop")  # fmt: skip
+
+    def program(comm):
+        for _ in range(2):
+            comm.all_reduce_(np.ones(4), one_receive_too_many)
+
+    with pytest.raises(MeshError, match=told):
+        run_ranks(program, world_size=2)
+
+
 def test_a_rank_that_ended_is_named_by_who_waits_for_it():
     with pytest.raises(MeshError, match="rank 1 has ended its program, and rank 0 waits for it"):
         run_ranks(lambda comm: comm.rank or comm.recv(np.ones(1), 1), world_size=2)

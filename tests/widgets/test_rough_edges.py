@@ -19,8 +19,8 @@ from lab.events import (
     RunStarted,
     StepFinished,
     event,
+    saving,
 )
-from lab.events import saving
 from lab.events.bus import Batch, Row
 from lab.events.event import Origin
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -149,7 +149,8 @@ def test_what_was_salvaged_is_said_on_every_picture(whole, tmp_path):
 
 def test_what_found_no_room_is_said_with_a_hint():
     rec = recorded(list(training(falling(9))), limit=4)
-    assert f"not whole, {rec.dropped:,} events were dropped (lab.record(limit=...) takes more)" in LossView(rec).picture_at(4).provenance
+    words = LossView(rec).picture_at(4).provenance
+    assert f"not whole, {rec.dropped:,} events were dropped (lab.record(limit=...) takes more)" in words
 
 
 def test_a_whole_recording_says_nothing_of_the_kind():

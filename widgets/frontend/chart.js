@@ -95,7 +95,7 @@ export function createChart(root, Plotly, options = {}) {
     if (Number.isInteger(number)) options.onPoint?.(trace, number);
   }
 
-  onKeys(root, (event) => {
+  const stopKeys = onKeys(root, (event) => {
     const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
     const traces = plot.calcdata ?? [];
     if (event.key === "Enter" || event.key === " ") {
@@ -126,6 +126,7 @@ export function createChart(root, Plotly, options = {}) {
     gone = true;
     cancelAnimationFrame(frame);
     stopTheme();
+    stopKeys();
     resizing.disconnect();
     if (!drawing) Plotly.purge(plot);
     root.replaceChildren();

@@ -32,6 +32,7 @@ function guardKeys(event) {
 
 export function onKeys(root, handler) {
   keyHandlers.set(root, handler);
+  return () => keyHandlers.delete(root); // the notebook keeps the empty root of a closed widget: it must hold nothing
 }
 
 export function svg(name, attributes = {}, ...children) {

@@ -357,7 +357,7 @@ export function createScene(root, options = {}) {
   const shown = () => (isFar ? [] : [...nodes.values()].filter(({ g, node }) => g && node.kind !== "frame"));
   const showTip = (key) => tip.node(nodes.get(key), shown());
 
-  onKeys(root, (event, target) => {
+  const stopKeys = onKeys(root, (event, target) => {
     if (target === search.field) {
       if (search.key(event)) event.preventDefault();
       return;
@@ -390,6 +390,7 @@ export function createScene(root, options = {}) {
     cancelAnimationFrame(frame);
     clearTimeout(resting);
     stopTheme();
+    stopKeys();
     resizing.disconnect();
     search.dispose();
     minimap.dispose();

@@ -54,6 +54,7 @@ export default {
       window.removeEventListener("keydown", pressed, true);
       for (const name of TRAITS) model.off(`change:${name}`, draw);
       model.off("msg:custom", said);
+      root.remove(); // the notebook keeps the element of a closed widget
     };
   },
 };

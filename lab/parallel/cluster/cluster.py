@@ -32,6 +32,7 @@ class Cluster:
 
     Attributes:
         client: the Client that it works through.
+        n_started: workers that it started, and so the ranks of a launch that names no number; 0 on somebody else's.
 
     Raises:
         MeshError: the workers cannot be started, there is too little memory, or the scheduler cannot be reached.
@@ -39,10 +40,10 @@ class Cluster:
 
     def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
         self._owned: list[Any] = []
-        self._n_started = 0
+        self.n_started = 0
         if client is None:
-            self._n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
-            self.client = self._start(self._n_started)
+            self.n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
+            self.client = self._start(self.n_started)
         elif n_workers is not None:
             raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
                                 hint="give either n_workers or client")  # fmt: skip
@@ -59,12 +60,7 @@ class Cluster:
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
-        try:
-            with uninterrupted():
-                return self._started(n_workers, limit)
-        except BaseException:
-            self.close()
-            raise
+        return uninterrupted(lambda: self._started(n_workers, limit), undo=self.close)
 
     def _started(self, n_workers: int, limit: int | None) -> Client:
         from distributed import Client, LocalCluster
@@ -108,9 +104,9 @@ class Cluster:
     ) -> Launch:  # fmt: skip
         """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
         if world_size is None:  # never fewer in silence: a worker that was lost is waited for
-            world_size = self._n_started or None
+            world_size = self.n_started or None
         return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
-                      wait=wait, transport=transport, n_started=self._n_started)  # fmt: skip
+                      wait=wait, transport=transport, n_started=self.n_started)  # fmt: skip
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
@@ -166,8 +162,8 @@ def launch(
     Args:
         program: any function that can be sent to workers; what it returns comes back.
         client: a Client, a Cluster or a scheduler's address; without it, workers are started for this launch alone.
-        world_size: number of ranks; without it, one on every worker. On a `Cluster(n)` that is n: one that was lost
-            and is not back yet is waited for, as long as `wait`.
+        world_size: number of ranks; without it, one on every worker that is there now. On a `Cluster(n)` that is n:
+            one that was lost and is not back yet is waited for, as long as `wait`.
         timeout: seconds that a rank may wait in one call while nothing moves, and for which a worker may be silent (5
             at least).
         time_limit: seconds for the whole program; no limit if not given.

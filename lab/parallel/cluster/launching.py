@@ -228,7 +228,8 @@ class Launch:
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:
-                hint = "launch with fewer ranks, start more workers, or wait until others end"
+                hint = f"world_size={answer['n_now']} works now" if answer["n_now"] else "launch with fewer ranks"
+                hint += ", or start more workers" + (" or wait longer" if answer["state"] == "queued" else "")
                 raise MeshError("there are not enough workers", given=answer["reason"], hint=hint)
             if answer["reason"] != self.waits_for:
                 self.waits_for = answer["reason"]
@@ -271,7 +272,8 @@ class Launch:
         cause = watching.result() if watching.done() else {}
         if cause.get("kind") == "gone":  # our client said goodbye, and this came before its end
             require_running(self._client)
-        error = error_of(cause, outcomes, len(futures), self.run)
+        unended = side.unended(self.run) if len(outcomes) < len(futures) else []
+        error = error_of(cause, outcomes, len(futures), self.run, unended)
         if isinstance(error, LostRankError) and error.rank >= 0 and bus.listeners:
             bus.emit(RankLost(self._generation, error.rank, self.workers[error.rank], error.problem))
         raise error

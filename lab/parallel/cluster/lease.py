@@ -22,6 +22,8 @@ class Answer:
     state: str
     workers: tuple[str, ...] = ()
     reason: str = ""
+    n_now: int = 0
+    """So many ranks would be granted at once."""
 
 
 @dataclass
@@ -46,6 +48,8 @@ class Leases:
     """What a learner calls the runs that hold workers."""
     lost: list[float] = field(default_factory=list)
     """When workers were lost that somebody restarts."""
+    stuck: set[str] = field(default_factory=set)
+    """Workers whose rank does not end though its run has, and that nobody restarts."""
     queue: dict[str, float] = field(default_factory=dict)
     """Waiting runs in their order, and when they asked last."""
 
@@ -66,18 +70,25 @@ class Leases:
         if self.workers.pop(worker, None) is not None and returns:
             self.lost.append(self.clock())
         self.holders.pop(worker, None)
+        self.stuck.discard(worker)
+
+    def stays(self, run: str, worker: str) -> None:
+        """A worker cannot be ended and still works for a run that is over: nobody waits for it."""
+        if self.holders.get(worker) == run:
+            self.stuck.add(worker)
 
     def free(self, run: str, worker: str) -> None:
         """A worker does not work for a run any more."""
         if self.holders.get(worker) == run:
             del self.holders[worker]
+            self.stuck.discard(worker)
 
     def forget(self, run: str) -> None:
         """A run does not wait any more."""
         self.queue.pop(run, None)
 
     def ask(self, run: str, world_size: int | None, n_started: int = 0, name: str = "") -> Answer:
-        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are.
+        """Workers for all ranks of a run, in the order of asking; `None` means all workers that there are now.
 
         So many workers as `n_started` were there once: whoever is missing is waited for. Others who want them are told
         the `name` of who has them.
@@ -86,28 +97,40 @@ class Leases:
         self.lost = [when for when in self.lost if now - when < RETURNS]
         self.queue = {name: asked for name, asked in self.queue.items() if now - asked < ASKS}
         n_workers = max(len(self.workers) + len(self.lost), n_started)
-        wanted = n_workers if world_size is None else world_size
-        if wanted > n_workers or wanted < 1:
-            self.forget(run)
-            return Answer("refused", reason=f"{_n(wanted, 'rank')} wanted, {_n(n_workers, 'worker')}")
+        wanted = (n_started or len(self.workers) or n_workers) if world_size is None else world_size
         free = [name for name, is_ready in self.workers.items() if is_ready and name not in self.holders]
+        if wanted < 1 or wanted > n_workers - len(self.stuck):  # never, however long it waits
+            self.forget(run)
+            told = f"{_n(wanted, 'rank')} wanted, {_n(n_workers, 'worker')}"
+            if 1 <= wanted <= n_workers:
+                told = self._arithmetic(wanted, len(free), n_workers)
+            return Answer("refused", reason=told, n_now=0 if self.queue else len(free))
         self.queue[run] = now
         ahead = list(self.queue).index(run)
         if len(free) < wanted or ahead:
-            reason = f"{_n(wanted, 'rank')} wanted, {len(free)} of {_n(n_workers, 'worker')} free"
-            if n_unready := sum(not is_ready for is_ready in self.workers.values()):
-                reason += f", {n_unready} without the lab or still starting"
-            if self.holders:
-                named = dict.fromkeys(self.names[holder] for holder in self.holders.values())
-                reason += f", others held by {' and '.join(named)}"
-            if n_missing := n_workers - len(self.workers):
-                reason += f", {n_missing} lost and not yet back"
-            return Answer("queued", reason=reason + (f", {_n(ahead, 'run')} before this one" if ahead else ""))
+            reason = self._arithmetic(wanted, len(free), n_workers)
+            reason += f", {_n(ahead, 'run')} before this one" if ahead else ""
+            return Answer("queued", reason=reason, n_now=0 if ahead else len(free))
         self.forget(run)
         chosen = tuple(free[:wanted])
         self.names = {holder: self.names[holder] for holder in self.holders.values()} | {run: name or run}
         self.holders.update(dict.fromkeys(chosen, run))
         return Answer("granted", chosen)
+
+    def _arithmetic(self, wanted: int, n_free: int, n_workers: int) -> str:
+        """Why a run does not get what it wants."""
+        reason = f"{_n(wanted, 'rank')} wanted, {n_free} of {_n(n_workers, 'worker')} free"
+        if n_unready := sum(not is_ready for is_ready in self.workers.values()):
+            reason += f", {n_unready} without the lab or still starting"
+        named = {self.names[holder]: None for worker, holder in self.holders.items() if worker not in self.stuck}
+        if named:
+            reason += f", others held by {' and '.join(named)}"
+        for worker in self.workers:
+            if worker in self.stuck:
+                reason += f", worker {worker} still runs a rank that was to end; it has no nanny: kill it or restart it"
+        if n_missing := n_workers - len(self.workers):
+            reason += f", {n_missing} lost and not yet back"
+        return reason
 
 
 def _n(number: int, noun: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import PlanError
+from lab.parallel.paper.additions import Additions
 from lab.parallel.paper.lockstep import Hop, lockstep
 from lab.parallel.paper.operations import Counts, promised
 from lab.parallel.paper.plans import Plan, Send, Step, elements, plan_of, require_whole, steps_of
@@ -23,7 +24,7 @@ MOST_RANKS = 128
 """Worlds up to this are proved: rows, hops and parts all grow with the ranks, so time grows by their third power."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PlanReport:
     """What a right plan costs, counted from its hops.
 
@@ -33,6 +34,7 @@ class PlanReport:
         n_chunks: into how many chunks the buffer is cut.
         steps: rounds of lock step.
         hops: every message, in order of arrival.
+        disorder: where two ranks add the same parts in another order, in words; "" if nowhere.
     """
 
     operation: str
@@ -40,6 +42,12 @@ class PlanReport:
     n_chunks: int
     steps: int
     hops: tuple[Hop, ...]
+    disorder: str = ""
+
+    @property
+    def same_order(self) -> bool:
+        """Whether ranks that end with the same sum have added in the same order, and so end with the same bits."""
+        return not self.disorder
 
     @property
     def sends(self) -> tuple[int, ...]:
@@ -74,10 +82,13 @@ class PlanReport:
     def _by_rank(self, total: Mapping[int, int]) -> tuple[int, ...]:
         return tuple(total.get(rank, 0) for rank in range(self.world_size))
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         most = max(self.chunks_sent)
+        order = "all add in one order" if self.same_order else "not all add in one order, so their last bits may differ"
+        adds = any(hop.reduce for hop in self.hops)
         return (f"{self.operation} of {self.n_chunks} chunks on {self.world_size} ranks: steps {self.steps}, "
-                f"messages {len(self.hops)}, most sent by one rank {most / self.n_chunks:.3g} buffers")  # fmt: skip
+                f"messages {len(self.hops)}, most sent by one rank {most / self.n_chunks:.3g} buffers"
+                + (f"; {order}" if adds else ""))  # fmt: skip
 
 
 def check_plan(
@@ -103,7 +114,7 @@ def check_plan(
 
     Example:
         >>> print(check_plan("all_reduce", "ring", 4))
-        all_reduce of 4 chunks on 4 ranks: steps 6, messages 24, most sent by one rank 1.5 buffers
+        all_reduce of 4 chunks on 4 ranks: steps 6, messages 24, most sent by one rank 1.5 buffers; all add in one order
         >>> check_plan("all_reduce", "naive", 4).chunks_sent
         (12, 4, 4, 4)
     """
@@ -129,7 +140,8 @@ def _checked(operation: str, steps: list[list[Step]], n_chunks: int) -> PlanRepo
     ledger = _Ledger(promised(operation, world_size, n_chunks))
     n_rounds = lockstep(steps, ledger.take, ledger.put)
     ledger.close()
-    return PlanReport(operation, world_size, n_chunks, n_rounds, tuple(ledger.hops))
+    return PlanReport(operation, world_size, n_chunks, n_rounds, tuple(ledger.hops),
+                      ledger.additions.disorder(ledger.promise))  # fmt: skip
 
 
 class _Ledger:
@@ -143,15 +155,17 @@ class _Ledger:
         self.promise = promise
         self.wanted = promise.max(axis=0) > 0  # (chunk, whose part): wanted by anybody
         self.held = np.broadcast_to(np.eye(world_size, dtype=np.int64)[:, None], promise.shape).copy()
+        self.additions = Additions(world_size, promise.shape[1])
         self.hops: list[Hop] = []
         self.added: dict[int, _Fault] = {}  # by chunk, the first hop that counted a part too often
         self.lost: dict[int, _Fault] = {}  # by chunk, the first hop that stored over a part that is wanted
 
-    def take(self, rank: int, send: Send) -> Counts:
-        return self.held[rank, send.start : send.stop].copy()
+    def take(self, rank: int, send: Send) -> tuple[Counts, list[int]]:
+        return self.held[rank, send.start : send.stop].copy(), self.additions.take(rank, send.start, send.stop)
 
-    def put(self, hop: Hop, payload: Counts) -> None:
-        here = slice(hop.start, hop.stop)
+    def put(self, hop: Hop, message: tuple[Counts, list[int]]) -> None:
+        here, (payload, sums) = slice(hop.start, hop.stop), message
+        self.additions.put(hop.dst, hop.start, sums, adds=hop.reduce)
         before = self.held[hop.dst, here].copy()
         after = before + payload if hop.reduce else payload
         self.held[hop.dst, here] = after

@@ -160,12 +160,13 @@ def execute(
         for turn, (sends, receives) in enumerate(waves.turns(len(flat), size)):
             if before is not None and turn < len(waves.steps):
                 before(waves.steps[turn])
+            step = waves.steps[turn % len(waves.steps)]  # each segment goes through all of them
             outgoing = []
             for peer, a, b, copied, _ in sends:
                 piece = octets[a * size : b * size]
                 outgoing.append((peer, memoryview(bytes(piece)) if copied else piece))
             incoming = [
-                Expected(peer, octets[a * size : b * size], flat[a:b] if adds else None, last)
+                Expected(peer, octets[a * size : b * size], flat[a:b] if adds else None, last, step)
                 for peer, a, b, adds, last in receives
             ]
             links.exchange(call, outgoing, incoming, done)

@@ -38,6 +38,7 @@ from lab.parallel.paper.plans import Plan, plan_of
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.cluster_job import ClusterJob, unpacked
 from lab.parallel.training.options import refuse_what_is_no_option
+from lab.parallel.training.own_plans import refuse_a_wrong_sum
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.shards import Shard, shard_of
 from lab.parallel.training.steering import Steering
@@ -76,7 +77,8 @@ class DataParallel:
     Args:
         cluster: a Cluster, a Client or a scheduler's address; None starts workers for this run and closes them.
         world_size: number of ranks; one on every worker if not given.
-        algorithm: with "all_reduce" a key of COLLECTIVES, or a plan of your own: how gradients are summed.
+        algorithm: with "all_reduce" a key of COLLECTIVES, or a plan of your own: how gradients are summed. Your own
+            is checked before a step is made: that it sums, and adds in the same order on all ranks.
         told: how much of the ranks the run's recording takes: "steps" as of a training here, "replicas" also what each
             rank does in a step, "chunks" also what moves between them, for pictures. More of it costs a step more.
         timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included; a stop waits as long
@@ -116,9 +118,14 @@ class DataParallel:
 
         Raises:
             ArgumentError: the training cannot be sent to workers.
+            PlanError: a plan of your own is wrong for that many ranks. Where that number shows only when workers have
+                been found, it ends the run before its first step.
             UnsupportedError: replicas would not do what one process does: a random layer, one that remembers calls or
                 normalises over the batch, a loss that is no mean.
         """
+        n_ranks = self.world_size or (self.cluster.n_started if isinstance(self.cluster, Cluster) else 0)
+        if n_ranks:
+            refuse_a_wrong_sum(self.algorithm, n_ranks)
         job = ClusterJob(
             training, train, (self.algorithm,), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
             world_size=self.world_size, timeout=self.timeout, wait=self.wait, transport=self.transport,
@@ -134,7 +141,12 @@ def train(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standi
 
 
 def train_replica(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standing:
-    """Lead this rank's copy of the training from a held beginning to its end; where it stands then."""
+    """Lead this rank's copy of the training from a held beginning to its end; where it stands then.
+
+    Raises:
+        PlanError: a plan of one's own is wrong for so many ranks; all of them find that.
+    """
+    refuse_a_wrong_sum(algorithm, comm.world_size)
     training = unpacked(payload)
     steering = Steering(comm, list(training.hyperparameters))
     training.replica = Rank(comm, steering, algorithm)

@@ -10,12 +10,20 @@ from collections.abc import Iterable, Sequence
 from lab.errors import MeshError
 from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, Call, Header, mark_of
 
+NAMES_THE_HOP = "check_plan(...) names the hop"
 
-def require_agreement(rank: int, kind: int, call: Call, peer: int, header: Header, n_bytes: int) -> None:
+
+def require_agreement(
+    rank: int, kind: int, call: Call, peer: int, header: Header, n_bytes: int, step: int = -1
+) -> None:
     """Compare what `rank` waits for, `n_bytes` of a `call` of a `kind`, with the header that came from `peer`.
 
+    Args:
+        step: of the plan in which it waits; -1 if it is in none.
+
     Raises:
-        MeshError: they differ; both ranks, both calls and both lines are named, or who has ended its program.
+        MeshError: they differ; both ranks, both calls and both lines are named, or who has ended its program. Where
+            the calls are equal and the plan is wrong, the bytes of both sides and the step.
 
     Example:
         >>> header = Header(COLLECTIVE, 1, 0, 0, 8, mark_of(Call(0, "barrier", "a.py:1")), "barrier at a.py:1")
@@ -29,6 +37,8 @@ def require_agreement(rank: int, kind: int, call: Call, peer: int, header: Heade
     agree = header.kind == kind and header.n_bytes == n_bytes and header.mark == mark_of(call)
     if agree and (kind != COLLECTIVE or header.number == call.number):
         return
+    if header.kind == kind == COLLECTIVE and header.mark == mark_of(call) and header.number == call.number:
+        raise _other_size(rank, call, peer, header, n_bytes, step)
     if header.kind == GOODBYE:
         raise _ended(peer, rank, str(call))
     if kind == GOODBYE:
@@ -87,10 +97,22 @@ def _ended(rank: int, peer: int, words: str) -> MeshError:
                      given=f"rank {peer}: {words}", hint="every rank must make the same calls")  # fmt: skip
 
 
+def _other_size(rank: int, call: Call, peer: int, header: Header, n_bytes: int, step: int) -> MeshError:
+    """Both are in the same call, with arrays of one size: the plan tells them different things."""
+    return MeshError(
+        f"rank {rank} expects {n_bytes} bytes of rank {peer}, which sends {header.n_bytes}",
+        given=(f"step {step} on rank {rank} of " if step >= 0 else "") + str(call),
+        hint=f"the plan's two sides name different chunks: {NAMES_THE_HOP}",
+    )
+
+
 def _different(rank: int, call: Call, peer: int, header: Header) -> MeshError:
+    is_alike = header.kind == COLLECTIVE and header.mark == mark_of(call)  # they are in it another number of times
     return MeshError(
         f"ranks {min(rank, peer)} and {max(rank, peer)} make different calls",
         given=f"rank {rank}: {call}; rank {peer}: {header.words}"
         + (f" (calls number {call.number} and {header.number})" if header.number != call.number else ""),
-        hint="every rank must make the same calls in the same order, with equal shapes and dtypes",
+        hint=f"a plan whose sends and receives do not pair does so: {NAMES_THE_HOP}"
+        if is_alike
+        else "every rank must make the same calls in the same order, with equal shapes and dtypes",
     )

@@ -80,6 +80,8 @@ class Expected(NamedTuple):
     target: Array | None = None
     last: tuple[Any, int] | None = None
     """The caller's name of what is complete with this piece."""
+    step: int = -1
+    """Of the plan, for messages."""
 
 
 class Links:
@@ -232,7 +234,7 @@ class Links:
 
     def _take_whole(self, call: Call, item: Expected) -> bool:
         """The short way for a short piece that comes in one read, as most do; all else is left to the loop."""
-        peer, octets, target, _ = item
+        peer, octets, target = item[:3]
         header, sock, take = self._header(COLLECTIVE, call, len(octets)), self._sockets[peer], self._inbox[peer].take
         try:
             for _ in range(self._spins + 1):
@@ -367,7 +369,7 @@ class Links:
         else:
             if header.kind == COLLECTIVE:
                 require_same_past(self.rank, self.past, inbox.peer, header)
-            require_agreement(self.rank, kind, call, inbox.peer, header, len(item.octets))
+            require_agreement(self.rank, kind, call, inbox.peer, header, len(item.octets), item.step)
             inbox.into(item.octets, item.target)
 
     # --- when it does not go on -------------------------------------------------------------------------------------

@@ -63,6 +63,10 @@ class ClientSide:
         watching.add_done_callback(lambda _: wake())
         return watching
 
+    def unended(self, run: str) -> list[str]:
+        """Workers whose ranks could not be ended; asked when the run is over, answered when they had the time to."""
+        return list(self._ask("lab_unended", run=run))
+
     def fetch(self, run: str, seconds: float = 5.0) -> Future[Arrivals]:
         """A future of what ranks have posted; it waits for it, at most so long."""
 

@@ -46,6 +46,8 @@ class _Run:
     told: asyncio.Event = field(default_factory=asyncio.Event)
     met: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
+    graced: asyncio.Event = field(default_factory=asyncio.Event)
+    """It is over, and its ranks have ended or have had the time to."""
 
 
 class SchedulerSide(SchedulerPlugin):
@@ -64,7 +66,7 @@ class SchedulerSide(SchedulerPlugin):
         for handler in (
             *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
             *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
-            *(self.lab_hear, self.lab_limit),
+            *(self.lab_hear, self.lab_limit, self.lab_unended),
         ):
             scheduler.handlers[handler.__name__] = handler
         scheduler.stream_handlers |= {"lab_say": self.lab_say, "lab_tell": self.lab_tell}
@@ -138,6 +140,8 @@ class SchedulerSide(SchedulerPlugin):
         self.leases.free(run, worker)
         if known := self.runs.get(run):
             known.ended.add(rank)
+            if known.cause and not self._held_without_nanny(run):
+                known.graced.set()
 
     async def lab_post(self, run: str, rank: int, parcel: tuple[Any, ...], n_bytes: int) -> bool:
         """Keep a parcel for the client; False if there is no room now."""
@@ -168,7 +172,7 @@ class SchedulerSide(SchedulerPlugin):
             self._later(self._watch_over(run))
             if client not in self.scheduler.clients:  # it died while it asked
                 self.remove_client(self.scheduler, client)
-        return {"state": answer.state, "workers": list(answer.workers), "reason": answer.reason,
+        return {"state": answer.state, "workers": list(answer.workers), "reason": answer.reason, "n_now": answer.n_now,
                 "generation": self.n_generations, "about": [self.about[w] for w in answer.workers]}  # fmt: skip
 
     async def lab_watch(self, run: str) -> dict[str, Any]:
@@ -176,6 +180,16 @@ class SchedulerSide(SchedulerPlugin):
             return {}
         await known.over.wait()
         return known.cause or {}
+
+    async def lab_unended(self, run: str) -> list[str]:
+        """Workers of a run that is over whose ranks could not be ended; waits until they have had the time to end."""
+        if (known := self.runs.get(run)) is None or not known.cause or not self._held_without_nanny(run):
+            return []
+        await known.graced.wait()
+        return self._held_without_nanny(run)
+
+    def _held_without_nanny(self, run: str) -> list[str]:
+        return [w for w, holder in self.leases.holders.items() if holder == run and not self.has_nanny.get(w)]
 
     async def lab_limit(self, run: str, seconds: float) -> None:
         """The time for the whole run is over: end it, and say what each rank did."""
@@ -235,6 +249,7 @@ class SchedulerSide(SchedulerPlugin):
             known.over.set()
             known.met.set()
             known.posted.set()
+            known.graced.set()
             cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
             still = await self._tell(known.members, "lab_ring", _ring(run, cause))
             for worker in known.members:
@@ -275,6 +290,10 @@ class SchedulerSide(SchedulerPlugin):
 
     async def _restart_who_stays(self, run: str) -> None:
         await asyncio.sleep(GRACE)
+        for worker in self._held_without_nanny(run):
+            self.leases.stays(run, worker)
+        if known := self.runs.get(run):
+            known.graced.set()
         stuck = [w for w, holder in self.leases.holders.items() if holder == run and self.has_nanny.get(w)]
         if stuck:
             # A nanny needs up to 9 s to be rid of a stopped process. With less time the scheduler gives the worker up,
