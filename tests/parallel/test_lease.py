@@ -146,12 +146,12 @@ def test_no_worker_ever_works_for_two(steps):
         assert len(held) == len(set(held))
 
 
-def test_versions_that_differ_are_a_table():
+def test_versions_that_differ_are_on_one_line():
     ours = versions()
     assert differences(ours, {"tcp://a": ours}) == ""
     theirs = ours | {"numpy": "1.0", "numba": "none"}
-    assert differences(ours, {"tcp://a": ours, "tcp://b": theirs}).splitlines() == [
+    assert differences(ours, {"tcp://a": ours, "tcp://b": theirs}).split("; ") == [
         f"numpy {ours['numpy']} here, 1.0 on tcp://b",
         f"numba {ours['numba']} here, none on tcp://b",
     ]
-    assert differences(ours, {"tcp://a": {}}).count("\n") == len(ours) - 1
+    assert differences(ours, {"tcp://a": {}}).count("; ") == len(ours) - 1
