@@ -60,11 +60,11 @@ def opened(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 def run_all(page: Page) -> None:
     """By the menu, as a reader does; again where nothing comes of it: a click before the kernel is there is lost."""
-    for _ in range(4):
+    for _ in range(8):
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         with contextlib.suppress(NothingCame):
-            page.wait_for_selector(".jp-OutputArea-output", timeout=PATIENCE_MS / 4)
+            page.wait_for_selector(".jp-OutputArea-output", state="attached", timeout=PATIENCE_MS / 8)
             return
     raise AssertionError("no cell has run")
 
