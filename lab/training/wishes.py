@@ -30,6 +30,12 @@ class Wishes(Worker):
             if self._wanted != "stopping":
                 self._wanted, self._n_granted = "paused", 0
 
+    @property
+    def is_pausing(self) -> bool:
+        """Whether a pause was asked for and the step under way is not over yet."""
+        with self._changed:
+            return self._wanted == "paused" and self._state == "running" and not self._n_granted
+
     def resume(self) -> None:
         """Go on after a pause, also one that the run made by itself, at a breakpoint, or in the middle of a step.
 

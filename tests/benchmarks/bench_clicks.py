@@ -1,7 +1,7 @@
 """How long a click on a control takes while a training runs on real workers, in a real JupyterLab in Chromium.
 
-From the click in the page to the words below the controls that say that the run is held, or goes on: kernel, ranks and
-page together. One training on this machine, so the ranks want the cores that page and kernel want too.
+From the click in the page to the words below the controls that say that the run is pausing or held, or goes on: kernel,
+ranks and page together. One training on this machine, so the ranks want the cores that page and kernel want too.
 Run: python tests/benchmarks/bench_clicks.py [workers] [clicks].
 """
 
@@ -54,7 +54,7 @@ def measure(lab: LabPage, name: str, cell: str, n_clicks: int) -> None:
     lab.until("print(run.progress[0] > 5)", "True")
     taken: dict[str, list[float]] = {"Pause": [], "Resume": []}
     for _ in range(n_clicks):
-        for button, words in (("Pause", "‖ paused"), ("Resume", "▶ running")):
+        for button, words in (("Pause", "‖ paus"), ("Resume", "▶ running")):
             lab.page.wait_for_function(
                 "name => [...document.querySelectorAll('button:enabled')].some(b => b.textContent.trim() === name)",
                 arg=button,

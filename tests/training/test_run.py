@@ -51,6 +51,25 @@ def test_a_paused_run_does_steps_only_when_asked():
     assert run.wait(SOON).n_steps == 10
 
 
+def test_a_run_says_that_it_is_pausing_until_its_step_is_over():
+    at, go = threading.Event(), threading.Event()
+
+    class Long(Countdown):
+        def advance(self):
+            at.set()
+            assert go.wait(SOON)
+            return super().advance()
+
+    run = Run(Long(3))
+    assert at.wait(SOON)
+    assert not run.is_pausing
+    run.pause()
+    assert run.is_pausing
+    go.set()
+    assert not paused(run).is_pausing
+    run.stop()
+
+
 def test_pause_holds_a_running_run():
     run = Run(Countdown(ENDLESS))
     run.pause()

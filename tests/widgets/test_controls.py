@@ -179,6 +179,15 @@ def test_one_bad_batch_is_no_explosion(run, controls):
     assert "exploded" not in controls._parts["text"].text
 
 
+def test_a_pause_is_answered_while_its_step_lasts(controls, run):
+    run.is_pausing = True
+    controls.refresh()
+    assert controls._parts["text"].text == "‖ pausing after this step"
+    run.state, run.is_pausing = "paused", False
+    controls.refresh()
+    assert controls._parts["text"].text == "‖ paused"
+
+
 def test_step_lets_pass_what_is_chosen(controls, run):
     by = controls._parts["by"]
     assert [label for label, _ in by.options] == ["training step", "operation", "backward node"]

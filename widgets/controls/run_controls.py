@@ -239,7 +239,9 @@ class RunControls:
         return exploded(self.run.recording, self.run.progress[0])
 
     def _spoken(self, state: str, reason: str) -> str:
-        """State changes are spoken, not each step."""
+        """State changes are spoken, not each step; a pause is answered at once, though its step may last."""
+        if state == "running" and getattr(self.run, "is_pausing", False):
+            return "‖ pausing after this step"
         return f"{WORDS.get(state, state)}{f': {reason}' if reason else ''}"
 
     def dispose(self) -> None:
