@@ -48,7 +48,7 @@ def test_every_action_of_the_run_is_a_bar_in_the_page(learner, run, code):
     assert learner.kernel(f"len({run}.recording.columns(lab.events.ActionFinished)['rank'])") == 2 * 64
     bars = learner.cell(code).locator(".lab-node[data-key][data-kind$=_span]")
     expect(bars).to_have_count(64)
-    expect(learner.cell(code)).to_contain_text("on paced devices")
+    expect(learner.cell(code)).to_contain_text("Paced run")
 
 
 def test_predictions_are_answered_by_the_plan_on_paper_whatever_the_machine_measured(learner):
