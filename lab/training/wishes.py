@@ -148,6 +148,8 @@ class Wishes(Worker):
         return self._inside.add(Condition(str(at), ("node" if backward else "op") if at != "" else "", nonfinite))
 
     def _bound(self, name: str, value: float) -> str:
+        if math.isnan(value):
+            raise ArgumentError("a bound is a number", given=f"{name}_above={value}", hint="nothing is above nan")
         with self._changed:
             self._bounds = {n: v for n, v in (self._bounds | {name: value}).items() if v < math.inf}
             self._requests.append(lambda: self._job.bound(name, value))

@@ -120,6 +120,12 @@ def test_who_holds_the_workers_is_named_once_each_and_only_while_it_does(leases)
     assert leases.ask("three", 4).reason.endswith("3 of 4 workers free, others held by a launch")
 
 
+def test_without_a_number_a_worker_that_cannot_be_ended_is_not_counted(leases):
+    leases.ask("stuck", 1)
+    leases.stays("stuck", "a")
+    assert leases.ask("next", None).workers == ("b", "c", "d")
+
+
 def test_only_the_holder_frees(leases):
     leases.ask("one", 1)
     leases.free("two", "a")

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from lab.errors import MeshError, RunError
+from lab.errors import LostRankError, MeshError, RunError
 from lab.parallel.cluster.cluster import Cluster
 from tests.parallel import programs
 from tests.parallel.processes import scheduler, worker
@@ -33,6 +33,24 @@ def test_a_rank_in_c_code_on_a_worker_without_a_nanny_is_named_and_nobody_waits_
             assert "world_size=1 works now" in told
             assert "others" not in told
             assert len(cluster.launch(programs.where, world_size=1)) == 1
+
+
+def test_workers_that_never_began_their_rank_are_not_said_to_stay():
+    with ExitStack() as stack:
+        address = stack.enter_context(scheduler())
+        gone, *others = [stack.enter_context(worker(address, "--no-nanny")) for _ in range(3)]
+        with Cluster(client=address) as cluster:
+            assert len(cluster.launch(programs.where)) == 3
+            for other in others:  # it can take no task now, so its rank does not begin before the run is over
+                other.process.send_signal(signal.SIGSTOP)
+            launch = cluster.start(programs.where, world_size=3, timeout=60)
+            gone.process.kill()
+            for other in others:
+                other.process.send_signal(signal.SIGCONT)
+            with pytest.raises((LostRankError, MeshError)) as lost:
+                launch.result()
+            assert "could not be ended" not in str(lost.value)
+            assert len(cluster.launch(programs.where)) == 2
 
 
 def test_a_launch_without_a_number_takes_the_workers_that_are_there_now():

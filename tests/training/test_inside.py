@@ -236,6 +236,7 @@ def test_a_bound_that_is_not_passed_holds_nothing(runs):
         ({}, "a breakpoint is on one thing"),
         ({"loss_above": 1, "nonfinite": True}, "a breakpoint is on one thing"),
         ({"loss_above": "much"}, "loss_above is a number"),
+        ({"gradient_above": float("nan")}, "a bound is a number"),
     ],
 )
 def test_a_breakpoint_that_says_nothing_or_too_much_is_refused(runs, asked, problem):

@@ -97,7 +97,8 @@ class Leases:
         self.lost = [when for when in self.lost if now - when < RETURNS]
         self.queue = {name: asked for name, asked in self.queue.items() if now - asked < ASKS}
         n_workers = max(len(self.workers) + len(self.lost), n_started)
-        wanted = (n_started or len(self.workers) or n_workers) if world_size is None else world_size
+        usable = len(self.workers) - len(self.stuck)
+        wanted = (n_started or usable or n_workers) if world_size is None else world_size
         free = [name for name, is_ready in self.workers.items() if is_ready and name not in self.holders]
         if wanted < 1 or wanted > n_workers - len(self.stuck):  # never, however long it waits
             self.forget(run)

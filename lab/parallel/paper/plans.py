@@ -212,6 +212,8 @@ def _hop(hop: Send | Recv, where: str, rank: int, at: int, world_size: int, n_ch
         peer, start, stop = map(operator.index, hop[:3])
     except TypeError:
         raise wrong("with a number that is not whole", "ranks and chunks are whole numbers: divide by //") from None
+    if isinstance(hop, Recv) and not isinstance(hop.reduce, bool | np.bool_):
+        raise wrong("with a reduce that is neither True nor False", "reduce=True adds, reduce=False stores")
     if not 0 <= peer < world_size:
         raise wrong(f"{to} rank {peer}, which does not exist",
                     f"ranks are 0 to {world_size - 1}: take the neighbour modulo world_size")  # fmt: skip

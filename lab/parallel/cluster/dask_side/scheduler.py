@@ -250,11 +250,7 @@ class SchedulerSide(SchedulerPlugin):
             known.met.set()
             known.posted.set()
             known.graced.set()
-            cause = known.cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
-            still = await self._tell(known.members, "lab_ring", _ring(run, cause))
-            for worker in known.members:
-                if still[worker] is False:  # it never had a rank of this run, or has not any more
-                    self.leases.free(run, worker)
+            await self._free_who_has_none(run, known.cause)
             if any(holder == run for holder in self.leases.holders.values()):
                 self._later(self._restart_who_stays(run))
 
@@ -288,8 +284,18 @@ class SchedulerSide(SchedulerPlugin):
             with suppress(TimeoutError):
                 await asyncio.wait_for(run.over.wait(), LOOK)
 
+    async def _free_who_has_none(self, run: str, cause: dict[str, Any] | None) -> None:
+        """Take back the workers of a run that is over which never had a rank of it, or have not any more."""
+        held = tuple(worker for worker, holder in self.leases.holders.items() if holder == run)
+        over = cause or {"kind": "stopped", "why": "the run is over", "rank": -1}
+        for worker, has_rank in (await self._tell(held, "lab_ring", _ring(run, over))).items():
+            if has_rank is False:
+                self.leases.free(run, worker)
+
     async def _restart_who_stays(self, run: str) -> None:
         await asyncio.sleep(GRACE)
+        ended = self.runs.get(run)
+        await self._free_who_has_none(run, ended.cause if ended else None)  # it may not have begun its rank by then
         for worker in self._held_without_nanny(run):
             self.leases.stays(run, worker)
         if known := self.runs.get(run):
