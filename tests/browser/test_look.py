@@ -27,7 +27,9 @@ GraphView(rec)
 def test_a_look_chosen_in_a_cell_holds_for_every_picture_and_can_be_taken_back(
     lab_page: Callable[..., LabPage], shots: Path
 ):
-    page = lab_page(*CELLS).page
+    lab = lab_page(*CELLS)
+    lab.theme("JupyterLab Light")  # whatever the test before has left
+    page = lab.page
     shown = """([theme, size]) => { const scene = document.querySelector(".lab-scene");
                                   return scene?.dataset.labTheme === theme && scene.dataset.labSize === size; }"""
     page.wait_for_function(shown, arg=["contrast", "projector"])

@@ -14,6 +14,7 @@ from tests.browser.harness import LabPage
 from tests.browser.test_page import Opened
 from tests.widgets.test_player_places import steps_recorded
 from widgets import DifferenceView, GraphView, Player, SideBySide
+from widgets.live.library import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -220,3 +221,28 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     page.get_by_role("button", name="remove bookmark 1").click()
     live.until("print(player.bookmarks)", "[]")
     assert live.errors == []
+
+
+STALE = """
+const root = document.createElement("div");
+document.body.append(root);
+const timeline = createTimeline(root, "Moment", { seek: (at) => (window.sought ??= []).push(at), go() {} });
+window.timeline = timeline;
+timeline.draw({ n: 7, at: 6 });
+timeline.slider.focus();
+"""
+
+
+def test_news_that_are_older_than_what_the_reader_wants_do_not_take_the_thumb_back(browser: Browser):
+    page = browser.new_page()
+    page.set_content("<main></main>")
+    page.add_script_tag(type="module", content=bundle("timeline.js") + STALE)
+    page.wait_for_function("() => window.timeline")
+    for news in (6, 5, 5):  # what a busy kernel tells while the reader is ahead of it
+        page.keyboard.press("ArrowLeft")
+        page.evaluate("at => window.timeline.draw({ at })", news)
+    assert page.evaluate("window.sought") == [5, 4, 3]
+    page.evaluate("() => window.timeline.draw({ at: 3 })")
+    page.evaluate("() => window.timeline.draw({ at: 1 })")
+    assert page.evaluate("window.timeline.slider.value") == "1", "once they agree it follows the player again"
+    page.close()

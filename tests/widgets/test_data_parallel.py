@@ -284,7 +284,7 @@ def test_a_loss_that_is_not_finite_is_trouble():
     ("rec", "why"),
     [
         (told([]), "then DataParallelView(run)."),
-        (told(started()), "then DataParallelView(run)."),
+        (told(started()), "then DataParallelView(run). What was recorded is shown by ClusterView."),
         (told([*started(), (0, StepFinished(1, 0, 1.0, 4, 1.0))]), 'DataParallel(..., told="steps") keeps none.'),
     ],
 )

@@ -1,6 +1,8 @@
 // The timeline of a player, in the notebook and on a page: a slider with marks, bookmarks with notes, and a loop.
 // It shows a state and says what the reader wants; it decides nothing.
 
+const THUMB_PATIENCE = 3000; // ms after which the thumb goes back to where the player stands
+
 function make(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) if (value !== null) element.setAttribute(key, value);
@@ -31,6 +33,8 @@ export function createTimeline(root, label, does) {
   root.append(rail, note, book);
   let state = { n: 1, at: 0, words: "", marks: [], bookmarks: [], loop: [] };
   let held = false;
+  let wished = null; // where the reader moved to, until the player stands there: older news do not take the thumb back
+  let patience;
   const drawn = {};
 
   // The middle of a thumb of 16 pixels goes from 8 pixels to 8 pixels before the end.
@@ -45,7 +49,20 @@ export function createTimeline(root, label, does) {
 
   slider.addEventListener("pointerdown", () => (held = true));
   for (const end of ["pointerup", "pointercancel", "blur"]) slider.addEventListener(end, () => (held = false));
-  slider.addEventListener("input", () => does.seek(Number(slider.value)));
+  slider.addEventListener("input", () => {
+    wished = Number(slider.value);
+    clearTimeout(patience);
+    patience = setTimeout(() => follow(true), THUMB_PATIENCE);
+    does.seek(wished);
+  });
+
+  function follow(anyway = false) {
+    if (anyway || state.at === wished) {
+      wished = null;
+      clearTimeout(patience);
+    }
+    if (!held && wished === null) slider.value = state.at;
+  }
 
   let field = null;
   if (does.add) {
@@ -111,7 +128,7 @@ export function createTimeline(root, label, does) {
   function draw(next) {
     state = { ...state, ...next };
     slider.max = state.n - 1;
-    if (!held) slider.value = state.at;
+    follow();
     slider.setAttribute("aria-valuetext", state.words || `${state.at + 1} of ${state.n}`);
     if (changed("marks", [state.n, state.marks])) drawMarks();
     if (changed("book", [state.n, state.bookmarks])) drawBook();
