@@ -24,11 +24,9 @@ export class Camera {
   toScene = (x, y) => [(x - this.view.x) / this.view.k, (y - this.view.y) / this.view.k];
 
   // The part of the scene in the stage, and `more` of the stage's size at each side of it.
-  sight(more = 0) {
+  sight(more = 0, { k, x, y } = this.view) {
     const { w, h } = this.size;
-    const [left, top] = this.toScene(-w * more, -h * more);
-    const [right, bottom] = this.toScene(w * (1 + more), h * (1 + more));
-    return { left, top, right, bottom };
+    return { left: (-w * more - x) / k, top: (-h * more - y) / k, right: (w * (1 + more) - x) / k, bottom: (h * (1 + more) - y) / k };
   }
 
   // The sides of the stage beyond which the picture goes on.

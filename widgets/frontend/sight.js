@@ -3,6 +3,9 @@
 export const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 
 export const meets = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+export const both = (a, b) => ({
+  left: Math.min(a.left, b.left), top: Math.min(a.top, b.top), right: Math.max(a.right, b.right), bottom: Math.max(a.bottom, b.bottom),
+});
 export const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
 
 // With their badges and rings.

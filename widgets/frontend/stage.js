@@ -2,12 +2,12 @@
 // A large picture lies on a plane that is moved as a whole, like a map under a window: only what comes into sight is
 // drawn, and when nothing has come or moved for a moment, all of it, from where the reader looks now.
 import { html, svg } from "./common.js";
-import { edgesIn, nodesIn, within } from "./sight.js";
+import { both, edgesIn, nodesIn, within } from "./sight.js";
 
 const FEW = 300; // so many nodes are all in the document: a browser without a graphics card draws them 60 times a second
 const MANY = 1500; // more in sight go to the canvas, be they readable or not
 const FAR = 0.35; // zoomed out further, text cannot be read
-const AROUND = 0.5; // of the stage's size: how far beyond its borders a large scene is drawn, for panning
+const AROUND = 0.25; // of the stage's size: how far beyond its borders a large scene is drawn, for panning
 const PLANE = 3; // of the stage's size: how far the plane reaches beyond its borders; scene.css says the same
 const REST = 140; // ms without a movement after which all is drawn anew
 
@@ -61,13 +61,20 @@ export class Stage {
     const sight = camera.sight();
     if (!within(sight, drawn.sight)) {
       if (ratio !== 1 || !within(sight, drawn.plane)) return false;
-      drawn.sight = camera.sight(AROUND);
+      drawn.sight = this.around();
       this.far.soil(null);
       this.stale = true;
     }
     const by = [x - drawn.view.x * ratio, y - drawn.view.y * ratio].map(ratio === 1 ? toPixel : Number);
     this.move(`translate(${by[0]}px, ${by[1]}px) scale(${ratio})`);
     return true;
+  }
+
+  // What is drawn: what can be seen, and what will be at once.
+  around() {
+    const { camera } = this;
+    const goal = camera.glide?.to;
+    return goal && goal.k !== camera.view.k ? both(camera.sight(), camera.sight(0, goal)) : camera.sight(AROUND);
   }
 
   move(transform) {
@@ -84,7 +91,7 @@ export class Stage {
       this.world.setAttribute("transform", `translate(${view.x.toFixed(2)} ${view.y.toFixed(2)}) scale(${view.k.toFixed(4)})`);
       picture.classList.toggle("lab-far", view.k < FAR);
       far.soil(null);
-      this.drawn = { view, size, sight: camera.sight(AROUND), plane: camera.sight(PLANE) };
+      this.drawn = { view, size, sight: this.around(), plane: camera.sight(PLANE) };
     }
     if (!same || this.stale) this.cull();
   }
@@ -93,7 +100,8 @@ export class Stage {
   cull() {
     const { camera, boxes, edges, far, heavy } = this;
     const { view, sight } = this.drawn ?? { view: camera.view, sight: camera.sight() };
-    this.isFar = heavy && (view.k < FAR || nodesIn(camera.sight(), boxes.entries).length > MANY);
+    const k = Math.min(view.k, camera.glide?.to.k ?? view.k); // what will be too small to be read is not drawn to be read
+    this.isFar = heavy && (k < FAR || nodesIn(camera.sight(), boxes.entries).length > MANY);
     this.element.toggleAttribute("data-far", this.isFar);
     const kept = boxes.keep(this.isFar ? [] : heavy ? nodesIn(sight, boxes.entries) : boxes.entries.values());
     if (heavy) for (const entry of kept) boxes.count(entry);
