@@ -74,7 +74,8 @@ export class Stage {
   around() {
     const { camera } = this;
     const goal = camera.glide?.to;
-    return goal && goal.k !== camera.view.k ? both(camera.sight(), camera.sight(0, goal)) : camera.sight(AROUND);
+    if (!goal || goal.k === camera.view.k) return camera.sight(AROUND);
+    return goal.k < FAR ? camera.sight() : both(camera.sight(), camera.sight(0, goal)); // on a canvas, all of it would be huge
   }
 
   move(transform) {
