@@ -114,7 +114,6 @@ export class Stage {
 
   dispose() {
     clearTimeout(this.resting);
-    this.element.remove();
   }
 }
 
