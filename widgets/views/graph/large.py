@@ -198,6 +198,7 @@ class Large:
             return self.told_hits()
         n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
         words = f"{n:,} operations, by module: a box with a + is a group, open it to see what it holds."
+        words = words if n > 0 else "This pass has not begun at this moment."
         older = self.told_passes(root)
         left = f"{state.n_left_out:,} more operations came after {len(state.entries):,} and are not kept."
         return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))

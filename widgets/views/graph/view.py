@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.errors import ViewError
 from lab.events import (
     BackwardStarted,
     Event,
@@ -32,6 +33,7 @@ from widgets.view import View
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
 from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
+from widgets.views.graph.passes import Passes
 from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
 from widgets.views.graph.tape import LISTENS, Tape
@@ -85,6 +87,7 @@ class GraphView(View[Tape]):
         self.question = Question(self.recording)
         self._why: Panel | None = None
         self._buttons: dict[str, Any] = {}
+        self._passes: Passes | None = None
 
     def start(self) -> Tape:
         return Tape()
@@ -232,9 +235,10 @@ class GraphView(View[Tape]):
         ):  # fmt: skip
             listen(hear)
         self._why = Panel(self.question, lambda: self.show(self.position))
+        self._passes = Passes(self.show_pass)
         self.shown()
         wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
-        buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(**wrap))
+        buttons = ipw.Box([*self._buttons.values(), self._passes.widget], layout=ipw.Layout(**wrap))
         room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
         beside = ipw.VBox([self._panel, self._why.widget], layout=room)
         return ipw.Box([self.host, beside, buttons], layout=ipw.Layout(**wrap))
@@ -261,6 +265,8 @@ class GraphView(View[Tape]):
         for kind, word in words.items():
             if self._buttons[kind].description != word:
                 self._buttons[kind].description = word
+        if self._passes is not None:
+            self._passes.show(self.large, one_at_a_time=large)
         if self._why is not None:
             if not (self.recording.live and self._following):
                 self._ask(state)
@@ -330,8 +336,17 @@ class GraphView(View[Tape]):
             self.show(self.position)
 
     def show_pass(self, number: int | None) -> None:
-        """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest."""
+        """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest.
+
+        Raises:
+            ViewError: the recording has ended and holds no such pass.
+        """
         with self._lock:
+            self.large.grow(self.state_at(len(self.recording)).entries)
+            n = len(self.large.groups.roots)
+            if number is not None and not self.recording.live and not 0 <= number < n:
+                raise ViewError("the recording holds no such pass", given=f"pass {number}, {n} recorded",
+                                hint="they are counted from 0 in the order in which they ran; None shows the newest")  # fmt: skip
             self.large.chosen = number
             self.show(self.position)
 
