@@ -179,6 +179,10 @@ class Large:
             self._lit = key, ids
         return self._lit[1]
 
+    def boxes_of(self, nodes: Iterable[int]) -> frozenset[str]:
+        """Ids of the boxes in which nodes are seen."""
+        return boxes_of(self._board, nodes) if self._board is not None else frozenset()
+
     def lit_along(self, steps: Iterable[tuple[int, int]]) -> frozenset[str]:
         """Ids of the boxes and edges through which the operations with these operands, as (operation, number), run."""
         if self._board is None:

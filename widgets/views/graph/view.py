@@ -7,6 +7,7 @@ A graph of more than MOST boxes is shown by module (`large.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -185,6 +186,15 @@ class GraphView(View[Tape]):
         steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
         return frozenset({*places, *steps} & drawn)
 
+    def ids_of(self, event: Event, state: Tape, scene: Scene) -> Iterable[str]:
+        """The box of the operation, or the two and the arrow along which it sent something back."""
+        nodes = {n for name in ("node", "root", "source") if (n := getattr(event, name, -1)) >= 0}
+        if self.large.n_boxes > self.most:
+            sent = {(event.source, event.argument)} if isinstance(event, ValueSeen) and event.source >= 0 else set()
+            return self.large.boxes_of(nodes) | (self.large.lit_along(sent) if sent else frozenset())
+        way = f"{event.source}.{event.argument}" if isinstance(event, ValueSeen) else ""
+        return {*map(str, nodes), way}
+
     def _end(self, state: Tape) -> Tape:
         """The newest state of the recording: it decides where boxes stand, also while an earlier one is shown."""
         n = len(self.recording)
@@ -345,8 +355,10 @@ class GraphView(View[Tape]):
             self.large.grow(self.state_at(len(self.recording)).entries)
             n = len(self.large.groups.roots)
             if number is not None and not self.recording.live and not 0 <= number < n:
-                raise ViewError("the recording holds no such pass", given=f"pass {number}, {n} recorded",
-                                hint="they are counted from 0 in the order in which they ran; None shows the newest")  # fmt: skip
+                raise ViewError(
+                    "the recording holds no such pass", given=f"pass {number}, {n} recorded",
+                    hint="they are counted from 0 in the order in which they ran; None shows the newest",
+                )  # fmt: skip
             self.large.chosen = number
             self.show(self.position)
 

@@ -6,12 +6,12 @@ the activations that it holds. One optimiser step at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from lab.events import ActionFinished, Event, RankFinished, StepFinished
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, Event, RankFinished, StepFinished
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -96,6 +96,28 @@ class PipelineView(View[Trace]):
         words = caption(moment)
         return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, extent=board.extent,
                      marks=tuple(marks_of(moment, board)))  # fmt: skip
+
+    def ids_of(self, event: Event, state: Trace, scene: Scene) -> Iterable[str]:
+        """The bar of an action and its stage, as long as its step is shown; the way of what moved."""
+        if isinstance(event, ActivationMoved):
+            way = f"{'b' if event.kind == 'B' else 'f'}{min(event.src_stage, event.dst_stage)}"
+            return {way, f"s{event.src_stage}", f"s{event.dst_stage}"}
+        if isinstance(event, (ActionStarted, ActionFinished)):
+            bar = f"{event.stage}{event.kind}{event.micro}"
+            return {bar, f"s{event.stage}"} if self._is_shown(event, state) else ()
+        moment = self.moment(state)
+        return {f"s{done.stage}" for done in moment.done if done.rank == event.rank} if moment is not None else ()
+
+    def _is_shown(self, event: ActionStarted | ActionFinished, state: Trace) -> bool:
+        """Whether the action is of the step that is shown: each step does each action once."""
+        history, done = self.history(), self.recording.columns(ActionFinished)
+        names = "kind", "stage", "micro"
+        same = np.logical_and.reduce([np.asarray(done[name]) == getattr(event, name) for name in names])
+        place = self.spot.place if self.spot is not None else len(self.recording)
+        n_before = int((self.recording.positions(ActionFinished)[same] < place).sum())
+        chosen = None if self.step is None else _step_of(history, self.step)
+        shown = history.shown(state.n, chosen)
+        return shown >= 0 and sorted(history.steps)[n_before : n_before + 1] == [shown]
 
     def text(self, state: Trace) -> str:
         moment = self.moment(state)
