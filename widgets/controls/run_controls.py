@@ -19,7 +19,7 @@ from lab.errors import LabError, ViewError
 from widgets.controls.breakpoints import Breakpoints
 from widgets.controls.step_picture import StepPicture
 from widgets.explosion import exploded
-from widgets.live.buttons import free_of_blocked_cell
+from widgets.live.buttons import free_of_blocked_cell, pixels
 from widgets.live.showing import close
 from widgets.pictures.theme import short
 from widgets.view import wording_of
@@ -83,7 +83,7 @@ class RunControls:
             return self._parts[name]
 
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
-        where = ipw.Label(layout=ipw.Layout(min_width="150px"))
+        where = ipw.Label(layout=ipw.Layout(min_width=pixels(150)))
         self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
         buttons = [
             made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
@@ -96,7 +96,7 @@ class RunControls:
         )  # fmt: skip
         back.layout.display = "none"
         by = ipw.Dropdown(description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
-                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width="250px"))  # fmt: skip
+                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
         self._breakpoints, self._step_picture = Breakpoints(self.run, self._ask), StepPicture(self.run)
@@ -119,7 +119,7 @@ class RunControls:
         words = name.replace("_", " ")
         common: dict[str, Any] = {
             "description": words.capitalize(), "tooltip": f"{words}, from the next step on", "continuous_update": False,
-            "style": {"description_width": "initial"}, "layout": ipw.Layout(width="360px"),
+            "style": {"description_width": "initial"}, "layout": ipw.Layout(width=pixels(360)),
         }  # fmt: skip
         if value > 0:
             middle = math.log10(value)

@@ -111,7 +111,7 @@ export function createScene(root, options = {}) {
     if (tree.nodes !== last?.nodes || tree.edges !== last?.edges || tree.extent !== last?.extent) camera.box = extentOf(tree.extent, nodes, edges);
     settle(!still);
     if (tree.nodes !== last?.nodes) {
-      search.offer(nodes.size, can("find"));
+      search.offer(nodes, edges, can("find"));
       if (search.words) search.again();
       minimap.update(nodes, look.mode);
     }
@@ -382,7 +382,7 @@ export function createScene(root, options = {}) {
   // Somebody listens now, or no more, to what a reader can ask for.
   function hears() {
     look.folds = can("fold");
-    search.offer(nodes.size, can("find"));
+    search.offer(nodes, edges, can("find"));
     repaint();
   }
 

@@ -231,10 +231,12 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
+        from widgets.live.buttons import pixels
+
         self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
         for kind, (label, tip) in {**KINDS, **MORE}.items():
-            made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height="32px"))
+            made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height=pixels(32)))
             made.add_class("lab-button")
             made.on_click(lambda _, kind=kind: self._pressed(kind))
             self._buttons[kind] = made
