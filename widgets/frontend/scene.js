@@ -10,6 +10,7 @@ import { followTheme, magnified } from "./look.js";
 import { Marks } from "./marks.js";
 import { Minimap } from "./minimap.js";
 import { paintNode } from "./nodes.js";
+import { readablePart } from "./rest.js";
 import { Search, matches } from "./search.js";
 import { edgesIn, extentOf, livelyPart, nodesIn, within } from "./sight.js";
 import { Tip } from "./tip.js";
@@ -229,7 +230,7 @@ export function createScene(root, options = {}) {
     return camera.taken ? viewChanged(false) : camera.fit(glides, lively);
   }
 
-  const lively = () => livelyPart(nodes, edges, camera);
+  const lively = () => readablePart(livelyPart(nodes, edges, camera), camera);
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);
