@@ -41,7 +41,8 @@ class Look(anywidget.AnyWidget):
 }
 .lab-look label { display: flex; align-items: center; gap: 6px; }
 .lab-look select {
-  min-height: calc(30px * var(--lab-scale, 1)); font: inherit; color: inherit; background: var(--jp-layout-color1, #fff);
+  min-height: calc(30px * var(--lab-scale, 1)); font: inherit; color: inherit;
+  background: var(--jp-layout-color1, #fff);
 }
 .lab-look select:focus-visible { outline: 2px solid var(--jp-ui-font-color0, #000); outline-offset: 1px; }
 """
