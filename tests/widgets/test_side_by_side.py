@@ -189,10 +189,12 @@ def test_the_box_of_the_first_difference_is_lit_from_then_on_and_not_before(most
     at = both.first_unlike
     assert at == 2
     assert [lit_at(both, stop) for stop in range(at)] == [[frozenset(), frozenset()]] * at
+    # With the constant in which they differ and its arrow, where it has a box of its own.
+    lit = [{node, *((f"c{node}.1", f"{node}.1") if most else ())} for node in (node_a, node_b)]
     for stop in range(at, len(both.transport.stops)):
-        assert lit_at(both, stop) == [{node_a}, {node_b}]
-        assert [v.host._wanted["lit"] for v in both.views] == [[f"#{node_a}"], [f"#{node_b}"]]
-    assert [sorted(f.pictures[0].lit) for f in both.frames()][at - 1 : at + 1] == [[], [node_a]]
+        assert lit_at(both, stop) == lit
+        assert [v.host._wanted["lit"] for v in both.views] == [sorted(f"#{name}" for name in own) for own in lit]
+    assert [f.pictures[0].lit for f in both.frames()][at - 1 : at + 1] == [frozenset(), lit[0]]
     both.dispose()
 
 

@@ -187,11 +187,14 @@ class GraphView(View[Tape]):
         return frozenset({*places, *steps} & drawn)
 
     def ids_of(self, event: Event, state: Tape, scene: Scene) -> Iterable[str]:
-        """The box of the operation, or the two and the arrow along which it sent something back."""
+        """The box of the operation with its constants, or the two and the arrow along which it sent something back."""
         nodes = {n for name in ("node", "root", "source") if (n := getattr(event, name, -1)) >= 0}
         if self.large.n_boxes > self.most:
             sent = {(event.source, event.argument)} if isinstance(event, ValueSeen) and event.source >= 0 else set()
             return self.large.boxes_of(nodes) | (self.large.lit_along(sent) if sent else frozenset())
+        if isinstance(event, OpRecorded):
+            own = {n.id for n in scene.nodes if n.id.startswith(f"c{event.node}.")}
+            return {str(event.node), *own, *(name.removeprefix("c") for name in own)}  # their arrows, too
         way = f"{event.source}.{event.argument}" if isinstance(event, ValueSeen) else ""
         return {*map(str, nodes), way}
 
