@@ -28,6 +28,7 @@ from lab.parallel.news.feed import SETTLE
 from lab.parallel.ranks.hearing import Hearing
 from lab.parallel.ranks.mailbox import Outbox
 from lab.parallel.transport import sending
+from lab.words import one_of, shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,6 +42,17 @@ SAY_LIMIT = 1 << 20
 """Bytes of one message to a rank."""
 PAYLOAD_LIMIT = 64 << 20
 """Bytes of program and arguments, over all ranks: they travel through the scheduler."""
+
+
+def require_transport(transport: object) -> None:
+    """Refuse what is no transport.
+
+    Raises:
+        ArgumentError: so it is.
+    """
+    if not (isinstance(transport, str) and transport in TRANSPORTS):
+        raise ArgumentError("there is no such transport", given=f"transport={shown(transport)}",
+                            hint=one_of(transport, TRANSPORTS))  # fmt: skip
 
 
 class Launch:
@@ -66,14 +78,12 @@ class Launch:
         transport: str,
         n_started: int = 0,
     ) -> None:
-        if transport not in TRANSPORTS:
-            hint = f"one of {', '.join(TRANSPORTS)}"
-            raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
+        require_transport(transport)
         if world_size is not None:
             world_size = whole("world_size", world_size, least=1, hint="one rank per worker; None takes all workers")
         for name, seconds in (("timeout", timeout), ("time_limit", time_limit)):
             if seconds is not None and not number(name, seconds, hint="in seconds") > 0:
-                raise ArgumentError("a time-out is a positive number of seconds", given=f"{name}={seconds}",
+                raise ArgumentError("a time-out is a positive number of seconds", given=f"{name}={shown(seconds)}",
                                     hint="60 is usual")  # fmt: skip
         wait = number("wait", wait, hint="in seconds; 0 does not wait for workers")
         require_running(client)

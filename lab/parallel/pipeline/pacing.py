@@ -19,6 +19,7 @@ import numpy as np
 from lab.checks import number
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.ranks.runtime import Comm
+from lab.words import shown
 
 LATE = 4
 """More than 1/4 of an action behind, the paper gives in: the action's times are the real ones."""
@@ -53,7 +54,7 @@ class Paced:
             hint = f"{name}=20 lasts 20 milliseconds"
             if not 0 < number(name, getattr(self, name), hint=hint) <= 60_000:
                 raise ArgumentError("an action of a paced device lasts more than 0 ms and at most a minute",
-                                    given=f"{name}={getattr(self, name)!r}", hint=hint)  # fmt: skip
+                                    given=f"{name}={shown(getattr(self, name))}", hint=hint)  # fmt: skip
 
     def nominal_ns(self, kind: str) -> int:
         """How long an action of this kind ("F" or "B") lasts at least, in nanoseconds."""

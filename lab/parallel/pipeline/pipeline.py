@@ -6,7 +6,6 @@ training differs from that of one process by the order of additions alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +40,7 @@ from lab.parallel.training.steering import Steering
 from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
 from lab.training.trainer import Standing, Training
+from lab.words import shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -90,15 +90,15 @@ class Pipeline:
     transport: str = "auto"
 
     def __post_init__(self) -> None:
-        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait)
+        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait, self.transport)
         whole("n_micro", self.n_micro, least=1, hint="n_micro=8 is usual for 4 stages")
         if self.n_stages is not None:
             whole("n_stages", self.n_stages, least=1, hint="one rank for each; None takes all workers")
         if not isinstance(self.paced, Paced | None):
-            raise ArgumentError("paced= takes nominal times", given=f"paced={self.paced!r}"[:60],
+            raise ArgumentError("paced= takes nominal times", given=f"paced={shown(self.paced)}",
                                 hint="paced=Paced(forward_ms=20, backward_ms=40)")  # fmt: skip
-        if not (callable(self.schedule) or isinstance(self.schedule, str | Sequence)):
-            raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={self.schedule!r}"[:60],
+        if not (callable(self.schedule) or isinstance(self.schedule, str | tuple | list)):
+            raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={shown(self.schedule)}",
                                 hint='schedule="1f1b"; lab.parallel.SCHEDULES has the names')  # fmt: skip
 
     def check(self, n_stages: int) -> ScheduleReport:

@@ -46,6 +46,7 @@ from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
 from lab.training.replica import Verdict
 from lab.training.trainer import Standing, Training
+from lab.words import one_of, shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -104,14 +105,15 @@ class DataParallel:
     transport: str = "auto"
 
     def __post_init__(self) -> None:
-        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait)
+        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait, self.transport)
         if not (callable(self.algorithm) or isinstance(self.algorithm, str)):
-            raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={self.algorithm!r}"[:60],
+            raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={shown(self.algorithm)}",
                                 hint='algorithm="ring"; lab.parallel.COLLECTIVES has the names')  # fmt: skip
         plan_of("all_reduce", self.algorithm)
-        if self.told not in tuple(TOLD):
-            hint = f"one of {', '.join(map(repr, TOLD))}"
-            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}"[:60], hint=hint)
+        told: object = self.told
+        if not (isinstance(told, str) and told in TOLD):
+            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={shown(told)}",
+                                hint=one_of(told, TOLD))  # fmt: skip
 
     def job(self, training: Training) -> Job:
         """A job whose steps the ranks do.
