@@ -231,17 +231,17 @@ class RunControls:
         return trouble or bool(exploded(self.run.recording, self.run.progress[0]))
 
     def _trouble(self) -> str:
-        """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
+        """Why the run holds, waits or has failed, with the operation where it began; or that its loss exploded."""
         reason, trouble = getattr(self.run, "reason", ""), getattr(self.run, "trouble", None)
         if reason:
             where = getattr(trouble, "given", "")
             return f"{reason}{f': {where}' if where else ''}"
-        return exploded(self.run.recording, self.run.progress[0])
+        return getattr(self.run, "waits_for", "") or exploded(self.run.recording, self.run.progress[0])
 
     def _spoken(self, state: str, reason: str) -> str:
         """State changes are spoken, not each step; a pause is answered at once, though its step may last."""
         if state == "running" and getattr(self.run, "is_pausing", False):
-            return "‖ pausing after this step"
+            return f"‖ pausing after this step{f': {waits}' if (waits := getattr(self.run, 'waits_for', '')) else ''}"
         return f"{WORDS.get(state, state)}{f': {reason}' if reason else ''}"
 
     def dispose(self) -> None:

@@ -21,6 +21,7 @@ from lab.events import Event
 from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
+from lab.parallel.cluster.silence import QUIET
 from lab.parallel.ranks.hops import AtHop
 from lab.parallel.training.hopping import Hopping
 from lab.parallel.training.steering import At, Held, Order
@@ -28,10 +29,13 @@ from lab.parallel.transport.sending import dumps
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
+from lab.words import counted
 
 if TYPE_CHECKING:
     from distributed import Client
 
+SAYS = 1.0
+"""Seconds of waiting after which it is said for what."""
 LISTENS = 0.5
 """Seconds after which it looks whether the launch has ended, if it hears nothing."""
 ENDS = 10.0
@@ -92,7 +96,8 @@ class ClusterJob:
         self.hopping = Hopping(units, self._order, self._say_to_all)
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
-        self._over = self._ahead = self._going = self._has_news = False
+        self._over = self._ahead = self._going = self._has_news = self._is_closing = False
+        self._since = 0.0  # when the waiting began that is under way; 0 for none
         self._serial, self._held = 0, -1  # the last order, and the last that ranks carried out and then stood still
         self._trouble: RunError | None = None
         self._theirs = self._checksum()  # of the parameters and the state of the optimiser that the ranks have
@@ -114,9 +119,28 @@ class ClusterJob:
     def check(self, name: str, value: float) -> None:
         self.training.check(name, value)
 
+    @property
+    def waits_for(self) -> str:
+        since, launch = self._since, self._launch
+        if not since or monotonic() - since < SAYS or self.hopping.is_held:
+            return ""
+        if self._is_closing:
+            return "waiting for the ranks to end, and for their workers"
+        if launch is None:
+            here = f"{counted(self._world_size or 4, 'worker')} to start" if self._where is None else "the cluster"
+            return f"waiting for {here}"
+        if launch.state == "waiting":
+            return f"waiting for workers: {launch.waits_for}" if launch.waits_for else "waiting for workers"
+        if self._held < 0:
+            return f"waiting for {counted(len(launch.workers), 'rank')} to begin: each loads the lab and the model"
+        silent = max(self._patience, QUIET)
+        return (f"waiting for the ranks to end step {self.step + 1}; "
+                f"one that does not answer is named after {silent:g} s")  # fmt: skip
+
     # --- in the run's thread
 
     def begin(self, run: str) -> None:
+        self._since = monotonic()
         n_workers = self._world_size if self._where is None else None
         self._cluster = self._where if isinstance(self._where, Cluster) else Cluster(n_workers, self._where)
         args = (self.payload, run, *self._args)
@@ -200,12 +224,13 @@ class ClusterJob:
             self._end()
 
     def close(self) -> None:
-        self._over = True
+        self._over, self._is_closing, self._since = True, True, monotonic()
         if self._launch is not None:
             self._launch.stop()
             self._launch.wait(ENDS)
         if self._cluster is not None and self._cluster is not self._where:
             self._cluster.close()
+        self._since = 0.0
 
     # --- orders and words
 
@@ -277,12 +302,17 @@ class ClusterJob:
     def _listen(self, enough: Callable[[], bool], seconds: float = math.inf) -> None:
         """Take words until it is enough, the ranks have ended, or so much time has passed."""
         launch, until = self._launched, monotonic() + seconds
+        self._since = self._since or monotonic()
         while not self._over and not enough() and monotonic() < until:
             words = launch.hear(min(LISTENS, seconds))
             for _, word in words:
                 self._take(word)
+            if words or self.hopping.is_held:  # who is held at a hop waits for a person
+                self._since = monotonic()
             if not words and launch.wait(0):
                 self._end()
+        if self._over or (enough() and not self._queues):
+            self._since = 0.0
 
     def _take(self, word: At | Held | AtHop) -> None:
         if isinstance(word, AtHop):
