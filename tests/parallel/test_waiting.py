@@ -80,6 +80,14 @@ def test_a_step_that_does_not_end_is_what_is_waited_for_and_a_hop_that_is_held_i
     assert script.said == [step, step, "", ""]
 
 
+def test_the_first_step_takes_longer_and_it_is_said_why(job):
+    job._launch = script = Script(job, {}, Held(1, 1, None, None))
+    vars(script).update(RUNNING)
+    job._held = 0
+    job._listen(lambda: job._held >= 1)
+    assert script.said == ["waiting for the first step of the ranks: each loads its kernels, or compiles them"] * 2
+
+
 def test_words_of_ranks_that_run_ahead_end_the_wait(job):
     job._launch = Script(job, At(0, 3))
     vars(job._launch).update(RUNNING)

@@ -133,6 +133,8 @@ class ClusterJob:
             return f"waiting for workers: {launch.waits_for}" if launch.waits_for else "waiting for workers"
         if self._held < 0:
             return f"waiting for {counted(len(launch.workers), 'rank')} to begin: each loads the lab and the model"
+        if self.step == 0:
+            return "waiting for the first step of the ranks: each loads its kernels, or compiles them"
         silent = max(self._patience, QUIET)
         return (f"waiting for the ranks to end step {self.step + 1}; "
                 f"one that does not answer is named after {silent:g} s")  # fmt: skip
