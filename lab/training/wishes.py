@@ -161,6 +161,12 @@ class Wishes(Worker):
         return f"{name} above {value:g}"
 
     @property
+    def is_inside(self) -> bool:
+        """Whether it is held in the middle of a step; `reason` says where."""
+        with self._changed:
+            return self._state == "paused" and self._inside.is_held
+
+    @property
     def units(self) -> tuple[str, ...]:
         """What `step(of=...)` knows for this run."""
         return "step", *self._inside.units

@@ -25,6 +25,8 @@ from lab.events import (
     StrangerRefused,
     WorkerSeen,
 )
+from lab.kernels import KERNELS
+from lab.kernels.arguments import FLOATS
 from lab.nn import Sequential
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.check_schedule import ScheduleReport, check_schedule
@@ -158,8 +160,14 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
     stages = split(whole.model, comm.world_size)
     pipe = PipelineRank(comm, stages, whole.loss, order, n_micro, device)
 
+    dtypes = {str(p.dtype) for p in whole.parameters} & set(FLOATS)
+
     def hold(number: int) -> None:
         pipe.ticks = Ticks(number, comm) if number else None
+        if number and comm.rank == comm.world_size - 1:
+            for dtype in dtypes:  # at first it takes a second, beside which no action would be seen
+                KERNELS["softmax_cross_entropy"].compile(dtype)
+                KERNELS["softmax_cross_entropy_gradient"].compile(dtype)
 
     return PipelineTraining(Steering(comm, list(whole.hyperparameters), hold), whole, stages, pipe)
 

@@ -38,6 +38,9 @@ class PipelineView(View[Trace]):
         source: a Run, or a Recording with ActionFinished events.
         step: the step to show, by its number; None is the latest complete one, and while playing the one that runs.
 
+    Attributes:
+        follows: whether None is the step under way, however quick steps are, as of a run that is held within one.
+
     Example:
         >>> import lab
         >>> from lab.events import ActionFinished, bus
@@ -53,7 +56,7 @@ class PipelineView(View[Trace]):
 
     def __init__(self, source: Any, *, step: int | None = None) -> None:
         super().__init__(source)
-        self.step = step
+        self.step, self.follows = step, False
         self._newest: tuple[tuple[int, bool], History] | None = None
         self._choice: Any = None
 
@@ -78,7 +81,7 @@ class PipelineView(View[Trace]):
         """What is shown of a state; None if there is nothing."""
         history = self.history()
         chosen = None if self.step is None else _step_of(history, self.step)
-        shown = history.shown(state.n, chosen)
+        shown = history.shown(state.n, chosen, self.follows)
         if shown < 0 or not history.of(shown):
             return None
         silent = history.over and not (history.trace.names or history.trace.ended)  # no event will tell a step's end
