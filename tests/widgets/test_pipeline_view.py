@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lab
-from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, bus
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, StepFinished, bus
 from lab.parallel import check_schedule
 from lab.parallel.pipeline.pacing import Paced
 from tests.widgets.golden import recorded
@@ -101,6 +101,31 @@ def test_every_message_that_came_moves_once_in_its_direction(real):
             seen.append((edge.label[0], *((right, left) if token.backward else (left, right)), int(edge.label[1:])))
     events = [rec[int(p)] for p in rec.positions(ActivationMoved)]
     assert sorted(seen) == sorted((e.kind, e.src_stage, e.dst_stage, e.micro) for e in events)
+
+
+def test_messages_of_a_step_that_was_held_move_although_they_came_after_its_times():
+    """Its spans are told without the time in which it was held; when a message came is not."""
+    rows, begin = [], 0.0
+    for step in (1, 2):
+        mine = told(check_schedule("1f1b", 2, 2).slots, begin, n_stages=2)
+        late = 500 * MS if step == 1 else 0
+        rows += [(time + late * isinstance(e, ActivationMoved), rank, e) for time, rank, e in mine]
+        begin += 1000.0
+        rows.append((round(begin * MS) - 1, 0, StepFinished(step, 0, 1.0, 8, 50.0)))
+    view = PipelineView(recorded_by_ranks(rows))
+    moved = [view.picture_at(int(stop)).tokens for stop in Player(view).transport.stops]
+    assert sum(map(len, moved)) == 2 * 4
+
+
+def test_a_view_that_follows_shows_the_step_under_way_also_where_steps_are_quick(monkeypatch):
+    first = told(check_schedule("1f1b", 2, 2).slots, 0.0, n_stages=2)
+    second = [row for row in told(check_schedule("1f1b", 2, 2).slots, 100.0, n_stages=2) if row[0] < 103 * MS]
+    rec = recorded_by_ranks([*first, (50 * MS, 0, StepFinished(1, 0, 1.0, 8, 50.0)), *second])
+    monkeypatch.setattr(type(rec), "live", True)
+    view = PipelineView(rec)
+    assert view.text_at(len(rec)).startswith("Step 1 is over")
+    view.follows = True
+    assert "step 2: 3 actions so far" in view.text_at(len(rec))
 
 
 # --- with known times ---

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class StepPicture:
-    """A GraphView of `run.graph`, new with each step, or a RingView or PipelineView where ranks are held; first nothing."""
+    """A GraphView of `run.graph`, new with each step, or what held ranks do; nothing before that."""
 
     def __init__(self, run: Any) -> None:
         import ipywidgets as ipw

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +55,9 @@ TOLD = (
     ActivationMoved, ActionStarted, ActionFinished,
 )  # fmt: skip
 """What the recording of a run on a pipeline takes."""
+LOSSES = "softmax_cross_entropy", "softmax_cross_entropy_gradient"
+"""Kernels that the last stage makes ready before it is held: the first time takes a second, beside which no action of
+the picture would be seen."""
 
 
 @dataclass(frozen=True)
@@ -164,10 +168,8 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
 
     def hold(number: int) -> None:
         pipe.ticks = Ticks(number, comm) if number else None
-        if number and comm.rank == comm.world_size - 1:
-            for dtype in dtypes:  # at first it takes a second, beside which no action would be seen
-                KERNELS["softmax_cross_entropy"].compile(dtype)
-                KERNELS["softmax_cross_entropy_gradient"].compile(dtype)
+        for kernel, dtype in product(LOSSES, dtypes) if number and comm.rank == comm.world_size - 1 else ():
+            KERNELS[kernel].compile(dtype)
 
     return PipelineTraining(Steering(comm, list(whole.hyperparameters), hold), whole, stages, pipe)
 

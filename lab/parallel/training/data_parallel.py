@@ -31,6 +31,7 @@ from lab.events import (
     WorkerSeen,
     bus,
 )
+from lab.events.gate import clock
 from lab.optim.flat import FlatParameters, Vector
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.plans import Plan, plan_of

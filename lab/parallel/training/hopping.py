@@ -15,13 +15,14 @@ from lab.parallel.ranks.ticks import AtTick
 
 
 class Hopping:
-    """What of a `Look` ranks can do: they are held before each step of a collective (`lab.parallel.ranks.hops`), or
-    before each tick of a pipeline (`lab.parallel.ranks.ticks`).
+    """What of a `Look` ranks can do: they are held before steps of a collective, or ticks of a pipeline.
+
+    How, is in `lab.parallel.ranks.hops` and `ticks`.
 
     Args:
         units: ("hop",) or ("action",), or () where ranks cannot be held in a step.
         order: tells all ranks between two steps; called in the run's thread.
-        say: tells all ranks at once; called in any thread.
+        say: tells those whom it concerns at once; called in any thread.
 
     Attributes:
         held: called in the run's thread with the words for where ranks are held.

@@ -39,8 +39,8 @@ class Order(NamedTuple):
         serial: grows from order to order; words home name the last that was carried out.
         kind: "go" for `value` steps (inf: until told otherwise), "hold", "set" hyperparameter `name` to `value`,
             "bound" loss or gradient (`name`) by `value`, "rewind", "stop", "part" of `value` bytes of a pickled state,
-            "load" what the parts make together, "within" hold ranks within their steps too, `value` is the number of the
-            hold, 0 for none.
+            "load" what the parts make together, "within" hold ranks within their steps too, `value` is the number of
+            the hold, 0 for none.
         part: the bytes of a "part"; rank 0 hands them on.
     """
 
