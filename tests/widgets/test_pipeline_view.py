@@ -6,10 +6,11 @@ import pytest
 
 import lab
 from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, StepFinished, bus
-from lab.parallel import check_schedule
+from lab.parallel import check_schedule, table_of
+from lab.parallel.paper.ticks import ticks_of
 from lab.parallel.pipeline.pacing import Paced
 from tests.widgets.golden import recorded
-from tests.widgets.golden_pipeline import MS, pipeline, ran, recorded_by_ranks, told
+from tests.widgets.golden_pipeline import MS, delayed, pipeline, ran, recorded_by_ranks, told
 from widgets import Player
 from widgets.fold import Stretch
 from widgets.pictures.measure import text_width
@@ -126,6 +127,29 @@ def test_a_view_that_follows_shows_the_step_under_way_also_where_steps_are_quick
     assert view.text_at(len(rec)).startswith("Step 1 is over")
     view.follows = True
     assert "step 2: 3 actions so far" in view.text_at(len(rec))
+    assert "rank 1: F0; busy for 1 of 2 ticks" in view.text_at(len(rec))
+    stages = [node for node in view.picture_at(len(rec)).nodes if node.kind == "device"]
+    assert [node.sublabel for node in stages] == ["F1 done", "F0 done"]  # in one tick
+
+
+@pytest.mark.parametrize(("order", "n_ranks", "n_micro", "chunks"), [("1f1b", 4, 4, 1), ("gpipe", 2, 3, 2)])
+def test_a_step_under_way_is_drawn_by_the_ticks_of_its_schedule(order, n_ranks, n_micro, chunks):
+    """Whatever its times: a bar stands in the column in which its rank does it when it is held there."""
+    slots = delayed(order, n_ranks, n_micro, seed=3, chunks=chunks)
+    ticks = ticks_of(table_of(order, n_ranks, n_micro, chunks_per_rank=chunks), n_micro, chunks_per_rank=chunks)
+    view = PipelineView(recorded_by_ranks(told(slots, 0.0, n_stages=n_ranks * chunks)))
+    view.follows = True
+    columns = {str(action): k for k, tick in enumerate(ticks) for action in tick if action}
+    whole = view.picture_at(len(view.recording))
+    wide = {round(node.width, 3) for node in bars(whole).values()}
+    assert len(wide) == 1
+    for stop in Player(view).transport.stops:
+        scene = view.picture_at(int(stop))
+        lines = [mark.x for mark in scene.marks if mark.id.startswith("tick")]
+        for name, node in bars(scene).items():
+            assert node.x - node.width / 2 == pytest.approx(lines[columns[name]])
+    assert len([mark for mark in whole.marks if mark.id.startswith("tick")]) == len(ticks) + 1
+    assert not [mark for mark in whole.marks if mark.kind.startswith("ideal") or "ms" in mark.text.split()]
 
 
 # --- with known times ---

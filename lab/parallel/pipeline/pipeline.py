@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +25,6 @@ from lab.events import (
     StrangerRefused,
     WorkerSeen,
 )
-from lab.kernels import KERNELS
-from lab.kernels.arguments import FLOATS
 from lab.nn import Sequential
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.check_schedule import ScheduleReport, check_schedule
@@ -55,9 +52,6 @@ TOLD = (
     ActivationMoved, ActionStarted, ActionFinished,
 )  # fmt: skip
 """What the recording of a run on a pipeline takes."""
-LOSSES = "softmax_cross_entropy", "softmax_cross_entropy_gradient"
-"""Kernels that the last stage makes ready before it is held: the first time takes a second, beside which no action of
-the picture would be seen."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +158,8 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
     stages = split(whole.model, comm.world_size)
     pipe = PipelineRank(comm, stages, whole.loss, order, n_micro, device)
 
-    dtypes = {str(p.dtype) for p in whole.parameters} & set(FLOATS)
-
     def hold(number: int) -> None:
         pipe.ticks = Ticks(number, comm) if number else None
-        for kernel, dtype in product(LOSSES, dtypes) if number and comm.rank == comm.world_size - 1 else ():
-            KERNELS[kernel].compile(dtype)
 
     return PipelineTraining(Steering(comm, list(whole.hyperparameters), hold), whole, stages, pipe)
 

@@ -53,6 +53,8 @@ class Moment(NamedTuple):
     end: float
     """Of the time axis."""
     paced: bool
+    in_ticks: bool = False
+    """Times are ticks of the schedule, from 0, and not ms."""
 
     @property
     def over(self) -> bool:

@@ -15,6 +15,7 @@ from lab.events import ActionFinished, Event, RankFinished, StepFinished
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
+from widgets.views.pipeline.columns import in_ticks
 from widgets.views.pipeline.moment import History, Moment
 from widgets.views.pipeline.parts import board_of, marks_of, spans_of, stages_of, ways_of
 from widgets.views.pipeline.telling import account, caption, why_empty
@@ -39,7 +40,7 @@ class PipelineView(View[Trace]):
         step: the step to show, by its number; None is the latest complete one, and while playing the one that runs.
 
     Attributes:
-        follows: whether None is the step under way, however quick steps are, as of a run that is held within one.
+        follows: whether None is the step under way, drawn by ticks, as of a run that is held within one.
 
     Example:
         >>> import lab
@@ -85,7 +86,8 @@ class PipelineView(View[Trace]):
         if shown < 0 or not history.of(shown):
             return None
         silent = history.over and not (history.trace.names or history.trace.ended)  # no event will tell a step's end
-        return history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+        moment = history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+        return in_ticks(moment) if self.follows and self.step is None else moment
 
     def picture(self, state: Trace) -> Scene:
         moment = self.moment(state)
