@@ -58,17 +58,16 @@ class Hopping:
             else:  # another hold, so that what this one let through and was not used is forgotten
                 self._hold, self._n_allowed = self._hold + 1, float(n)
                 self._is_wanted, self._has_ended = True, False
-            allowed = Allowed(self._hold, self._n_allowed)
-        if self._of_ranks == allowed.hold:
-            self._say(allowed)
+            word = self._word()
+        self._tell(word)
 
     def go_on(self) -> None:
         """Let ranks do all steps, from the next step of the training on without asking."""
         with self._lock:
             self._release()
             self._is_wanted, self._n_allowed = False, math.inf
-        if self._of_ranks:
-            self._say(Allowed(self._of_ranks, math.inf))
+            word = self._word()
+        self._tell(word)
 
     def leave(self) -> None:
         """The same."""
@@ -89,12 +88,13 @@ class Hopping:
         """A step of the training begins: the order goes before it."""
         with self._lock:
             wanted = self._hold if self._is_wanted else 0
-            allowed = Allowed(wanted, self._n_allowed)
-        if wanted != self._of_ranks:
-            self._order("within", wanted)
+            if wanted == self._of_ranks:
+                return
+        self._order("within", wanted)
+        with self._lock:  # more may have been asked for since
             self._of_ranks = wanted
-            if wanted:
-                self._say(allowed)
+            word = self._word()
+        self._tell(word)
 
     def step_ended(self) -> None:
         """The run is held between two steps."""
@@ -117,6 +117,17 @@ class Hopping:
         with self._lock:
             seconds, self._held_s = self._held_s, 0.0
         return seconds
+
+    def _word(self) -> Allowed | None:
+        """What ranks may do in the hold that they have; the lock is held."""
+        if not self._of_ranks:
+            return None
+        is_theirs = self._is_wanted and self._of_ranks == self._hold
+        return Allowed(self._of_ranks, self._n_allowed if is_theirs else math.inf)
+
+    def _tell(self, word: Allowed | None) -> None:
+        if word is not None:
+            self._say(word)
 
     def _release(self) -> None:
         """Ranks wait no more; the lock is held."""
