@@ -46,7 +46,7 @@ class Look(Protocol):
     """What holds a run within its steps. What it is asked comes from any thread, with the lock of the run.
 
     Attributes:
-        units: what can be stepped through: "op", "node", or "hop" for a step of a collective.
+        units: what can be stepped through: "op", "node", "hop" for a step of a collective, or "action" of a pipeline.
         graph: operations, values and gradients of the step that was looked into last; None before, and elsewhere.
     """
 

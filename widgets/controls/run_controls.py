@@ -28,6 +28,7 @@ log = logging.getLogger("widgets.controls")
 
 UNIT_WORDS: Mapping[str, str] = {
     "step": "training step", "op": "operation", "node": "backward node", "hop": "collective step",
+    "action": "pipeline action",
 }  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
@@ -223,7 +224,7 @@ class RunControls:
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
-            self._step_picture.refresh(parts["by"].value)
+            self._step_picture.refresh()
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""

@@ -33,6 +33,7 @@ from lab.parallel.pipeline.pipeline_rank import PipelineRank
 from lab.parallel.pipeline.pipeline_training import PipelineTraining
 from lab.parallel.pipeline.stages import split
 from lab.parallel.ranks.runtime import Comm
+from lab.parallel.ranks.ticks import Ticks
 from lab.parallel.training.cluster_job import ClusterJob, unpacked
 from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.separable import refuse_what_cannot_be_split
@@ -127,8 +128,8 @@ class Pipeline:
         split(training.model, n_stages)
         order = self.check(n_stages).order
         job = ClusterJob(
-            training, train, (order, self.n_micro, self.paced), kinds=TOLD, cluster=self.cluster, world_size=n_stages,
-            timeout=self.timeout, wait=self.wait, transport=self.transport,
+            training, train, (order, self.n_micro, self.paced), kinds=TOLD, units=("action",),
+            cluster=self.cluster, world_size=n_stages, timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
         refuse_what_cannot_be_split(unpacked(job.payload), self.n_micro, "micro-batches")
         return job
@@ -155,8 +156,12 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
     """This rank's part; the rest of the model is let go with this function, except on rank 0."""
     whole = unpacked(payload)
     stages = split(whole.model, comm.world_size)
-    pipe = PipelineRank(comm, stages, whole.loss, order[comm.rank], n_micro, device)
-    return PipelineTraining(Steering(comm, list(whole.hyperparameters)), whole, stages, pipe)
+    pipe = PipelineRank(comm, stages, whole.loss, order, n_micro, device)
+
+    def hold(number: int) -> None:
+        pipe.ticks = Ticks(number, comm) if number else None
+
+    return PipelineTraining(Steering(comm, list(whole.hyperparameters), hold), whole, stages, pipe)
 
 
 def _n_workers(cluster: Cluster | Client | str | None) -> int:

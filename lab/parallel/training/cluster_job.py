@@ -10,6 +10,7 @@ import math
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,13 @@ import numpy as np
 from lab.autograd import Tensor
 from lab.errors import ArgumentError, LabError, MeshError, RankError, RunError
 from lab.events import Event
+from lab.events.gate import leave_out
 from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
 from lab.parallel.cluster.silence import QUIET
 from lab.parallel.ranks.hops import AtHop
+from lab.parallel.ranks.ticks import AtTick
 from lab.parallel.training.hopping import Hopping
 from lab.parallel.training.steering import At, Held, Order
 from lab.parallel.transport.sending import dumps
@@ -60,7 +63,8 @@ class ClusterJob:
         kinds: of events that the run's recording takes.
         cluster: where; None starts one for this run and closes it at the end.
         timeout: of the launch, and how long a stop waits for the ranks to end their step.
-        units: what can be stepped through within a step: "hop", if what ranks exchange there are collectives.
+        units: what can be stepped through within a step: "hop", if what ranks exchange there are collectives, "action"
+            of a pipeline.
         options: of the launch.
 
     Attributes:
@@ -93,7 +97,8 @@ class ClusterJob:
         self.kinds, self._program, self._args, self.payload = kinds, program, args, packed(training)
         self._where, self._world_size, self._options = cluster, world_size, {"timeout": timeout, **options}
         self._patience = timeout
-        self.hopping = Hopping(units, self._order, self._say_to_all)
+        # What holds a pipeline is an agreement of all ranks; before a step of a collective each is held by itself.
+        self.hopping = Hopping(units, self._order, self._say_to_first if "action" in units else self._say_to_all)
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
         self._over = self._ahead = self._going = self._has_news = self._is_closing = False
@@ -174,6 +179,7 @@ class ClusterJob:
             return refused
         if not self._ahead:
             self._ask("go", 1)
+            leave_out(self.hopping.held_for())
         elif self.ready():
             if not self._going:
                 self._order("go", math.inf)
@@ -288,12 +294,17 @@ class ClusterJob:
 
     def _say_to_all(self, word: object) -> None:
         """To every rank, from any thread; who has ended need not hear it."""
-        launch = self._launch
-        for rank in range(len(launch.workers) if launch is not None else 0):
-            try:
-                self._launched.say(word, rank)
-            except RunError:
-                return
+        for rank in range(len(self._launch.workers) if self._launch is not None else 0):
+            self._say_to(rank, word)
+
+    def _say_to_first(self, word: object) -> None:
+        """The same, to rank 0 alone."""
+        if self._launch is not None:
+            self._say_to(0, word)
+
+    def _say_to(self, rank: int, word: object) -> None:
+        with suppress(RunError):  # it has ended
+            self._launched.say(word, rank)
 
     def _ask(self, kind: str, value: float = 0.0) -> None:
         """Order, and wait until the ranks are held after it."""
@@ -316,8 +327,8 @@ class ClusterJob:
         if self._over or (enough() and not self._queues):
             self._since = 0.0
 
-    def _take(self, word: At | Held | AtHop) -> None:
-        if isinstance(word, AtHop):
+    def _take(self, word: At | Held | AtHop | AtTick) -> None:
+        if isinstance(word, AtHop | AtTick):
             self._launched.catch_up()  # who sees that ranks are held finds what they have sent in the recording
             self.hopping.heard(word)
             return

@@ -11,7 +11,6 @@ import pickle
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +31,7 @@ from lab.events import (
     WorkerSeen,
     bus,
 )
+from lab.events.gate import clock
 from lab.optim.flat import FlatParameters, Vector
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.plans import Plan, plan_of
@@ -169,7 +169,7 @@ class Rank:
         self._since = 0.0
 
     def take(self, step: int, batch: Batch) -> Batch:
-        self._since = perf_counter()
+        self._since = clock()
         self._step, self._loss = step, math.nan
         self._shard = shard_of(self.rank, self.world_size, len(batch.inputs))
         self._tell("shard")
@@ -220,7 +220,7 @@ class Rank:
         """Say that this rank reached a phase, if somebody wants to know."""
         if not bus.listeners or not any(listener.wants(ReplicaAdvanced) for listener in bus.listeners):
             return
-        elapsed_ms = 1000 * (perf_counter() - self._since)
+        elapsed_ms = 1000 * (clock() - self._since)
         norm = math.sqrt(sum(float(np.dot(v, v)) for v in vectors)) if vectors else math.nan
         checksum = 0
         for vector in vectors if phase == "updated" else ():
@@ -228,7 +228,7 @@ class Rank:
         at = self._shard
         loss = math.nan if phase == "shard" else self._loss
         bus.emit(ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms))
-        self._since = perf_counter()
+        self._since = clock()
 
 
 def _first(flags: Vector) -> int:
