@@ -28,6 +28,7 @@ log = logging.getLogger("widgets.controls")
 
 UNIT_WORDS: Mapping[str, str] = {
     "step": "training step", "op": "operation", "node": "backward node", "hop": "collective step",
+    "action": "pipeline action",
 }  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
@@ -223,7 +224,7 @@ class RunControls:
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
-            self._step_picture.refresh(parts["by"].value)
+            self._step_picture.refresh()
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
@@ -231,17 +232,17 @@ class RunControls:
         return trouble or bool(exploded(self.run.recording, self.run.progress[0]))
 
     def _trouble(self) -> str:
-        """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
+        """Why the run holds, waits or has failed, with the operation where it began; or that its loss exploded."""
         reason, trouble = getattr(self.run, "reason", ""), getattr(self.run, "trouble", None)
         if reason:
             where = getattr(trouble, "given", "")
             return f"{reason}{f': {where}' if where else ''}"
-        return exploded(self.run.recording, self.run.progress[0])
+        return getattr(self.run, "waits_for", "") or exploded(self.run.recording, self.run.progress[0])
 
     def _spoken(self, state: str, reason: str) -> str:
         """State changes are spoken, not each step; a pause is answered at once, though its step may last."""
         if state == "running" and getattr(self.run, "is_pausing", False):
-            return "‖ pausing after this step"
+            return f"‖ pausing after this step{f': {waits}' if (waits := getattr(self.run, 'waits_for', '')) else ''}"
         return f"{WORDS.get(state, state)}{f': {reason}' if reason else ''}"
 
     def dispose(self) -> None:

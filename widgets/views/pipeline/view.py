@@ -15,6 +15,7 @@ from lab.events import ActionFinished, ActionStarted, ActivationMoved, Event, Ra
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
+from widgets.views.pipeline.columns import in_ticks
 from widgets.views.pipeline.moment import History, Moment
 from widgets.views.pipeline.parts import board_of, marks_of, spans_of, stages_of, ways_of
 from widgets.views.pipeline.telling import account, caption, why_empty
@@ -38,6 +39,9 @@ class PipelineView(View[Trace]):
         source: a Run, or a Recording with ActionFinished events.
         step: the step to show, by its number; None is the latest complete one, and while playing the one that runs.
 
+    Attributes:
+        follows: whether None is the step under way, drawn by ticks, as of a run that is held within one.
+
     Example:
         >>> import lab
         >>> from lab.events import ActionFinished, bus
@@ -53,7 +57,7 @@ class PipelineView(View[Trace]):
 
     def __init__(self, source: Any, *, step: int | None = None) -> None:
         super().__init__(source)
-        self.step = step
+        self.step, self.follows = step, False
         self._newest: tuple[tuple[int, bool], History] | None = None
         self._choice: Any = None
 
@@ -78,11 +82,12 @@ class PipelineView(View[Trace]):
         """What is shown of a state; None if there is nothing."""
         history = self.history()
         chosen = None if self.step is None else _step_of(history, self.step)
-        shown = history.shown(state.n, chosen)
+        shown = history.shown(state.n, chosen, self.follows)
         if shown < 0 or not history.of(shown):
             return None
         silent = history.over and not (history.trace.names or history.trace.ended)  # no event will tell a step's end
-        return history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+        moment = history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+        return in_ticks(moment) if self.follows and self.step is None else moment
 
     def picture(self, state: Trace) -> Scene:
         moment = self.moment(state)
