@@ -106,7 +106,9 @@ class HeldRanks:
         return self.losses
 
 
-CASES = [("gpipe", 1, 2, 1), ("1f1b", 2, 3, 2), ("gpipe", 2, 3, 2), ("1f1b", 4, 2, 4), ("naive", 3, 2, 3), ("gpipe", 4, 2, 2)]
+CASES = [
+    ("gpipe", 1, 2, 1), ("1f1b", 2, 3, 2), ("gpipe", 2, 3, 2), ("1f1b", 4, 2, 4), ("naive", 3, 2, 3), ("gpipe", 4, 2, 2),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("order", "n_stages", "n_micro", "n_ranks"), CASES)
