@@ -11,6 +11,7 @@ import { Marks } from "./marks.js";
 import { Minimap } from "./minimap.js";
 import { News } from "./news.js";
 import { Reach } from "./reach.js";
+import { readablePart } from "./rest.js";
 import { Search } from "./search.js";
 import { extentOf, livelyPart } from "./sight.js";
 import { Stage } from "./stage.js";
@@ -95,7 +96,7 @@ export function createScene(root, options = {}) {
     if (others.nodes || others.edges || tree.extent !== last?.extent) camera.box = extentOf(tree.extent, nodes, edges);
     settle(!still);
     if (others.nodes) {
-      search.offer(nodes.size, can("find"));
+      search.offer(nodes, edges, can("find"));
       if (search.words) search.again();
       minimap.update(nodes, look.mode);
     }
@@ -173,7 +174,7 @@ export function createScene(root, options = {}) {
     return camera.taken ? viewChanged(false) : camera.fit(glides, lively);
   }
 
-  const lively = () => livelyPart(boxes, edges, camera);
+  const lively = () => readablePart(livelyPart(boxes, edges, camera), camera);
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);
@@ -208,7 +209,7 @@ export function createScene(root, options = {}) {
   // Somebody listens now, or no more, to what a reader can ask for.
   function hears() {
     look.folds = can("fold");
-    search.offer(nodes.size, can("find"));
+    search.offer(nodes, edges, can("find"));
     repaint();
   }
 
