@@ -101,7 +101,8 @@ export class Stage {
   cull() {
     const { camera, boxes, edges, far, heavy } = this;
     const { view, sight } = this.drawn ?? { view: camera.view, sight: camera.sight() };
-    const k = Math.min(view.k, camera.glide?.to.k ?? view.k); // what will be too small to be read is not drawn to be read
+    const goal = camera.whole ? view : (camera.glide?.to ?? view); // on the run, what nobody can read at its end is not drawn to be read
+    const k = Math.min(view.k, goal.k);
     this.isFar = heavy && (k < FAR || nodesIn(camera.sight(), boxes.entries).length > MANY);
     this.element.toggleAttribute("data-far", this.isFar);
     const kept = boxes.keep(this.isFar ? [] : heavy ? nodesIn(sight, boxes.entries) : boxes.entries.values());
