@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.graphs import scene_of, unrolled_loop
 from tests.browser.harness import PATIENCE_MS
 from widgets.export.page import Frame, write_page
-from widgets.pictures.scene import Scene
+from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import COLOURS
 from widgets.pictures.tree import tree_of
 
@@ -313,3 +313,64 @@ def test_it_has_no_fault_that_axe_finds_near_or_far(page: Page):
         results = Axe().run(page)
         found = [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]]
         assert found == []
+
+
+def chain(n: int, apart: float = 150.0) -> Scene:
+    """A chain of n boxes in one frame, `n * apart` px long; all use the first one, along one way below them."""
+    frame = Node("f", n * apart / 2, 60, n * apart, 110, "all", kind="frame")
+    boxes = [Node(f"n{k}", apart * (k + 0.5), 60, 110, 50, f"value {k}") for k in range(n)]
+    edges = [Edge(f"e{k}", f"n{k}", f"n{k + 1}") for k in range(n - 1)]
+    edges += [Edge(f"u{k}", "n0", f"n{k}", bends=((apart, 105.0), (apart * k, 105.0))) for k in range(2, n)]
+    return Scene((frame, *boxes), tuple(edges), title="chain", extent=(n * apart, 120))
+
+
+SURFACES = """() => [...document.querySelectorAll(".lab-scene canvas")].map(c => [c.width, c.height])"""
+FRAMES_ASKED = """() => new Promise(done => {
+    const own = window.requestAnimationFrame;
+    let asked = 0;
+    window.requestAnimationFrame = f => { asked += 1; return own(f); };
+    const wait = n => n ? own(() => wait(n - 1)) : done(asked);
+    wait(20);
+})"""
+
+
+def test_a_scene_of_300000_px_lies_on_surfaces_of_a_few_stages_begins_readable_and_rests(
+    browser: Browser, tmp_path: Path, shots: Path
+):
+    path = write_page(tmp_path / "chain.html", [Frame("", (chain(2000),))], "Chain")
+    for page in opened(browser, path, "light"):
+        stage = page.evaluate(VIEW)
+        layers: list[list[dict[str, Any]]] = []
+        session = page.context.new_cdp_session(page)
+        session.on("LayerTree.layerTreeDidChange", lambda event, to=layers: to.append(event.get("layers", [])))
+        session.send("LayerTree.enable")
+        assert page.evaluate(VIEW)["k"] == pytest.approx(0.9), "specks on a line would tell nothing"
+        page.locator(".lab-node[tabindex='0']").focus()
+        for key in ("End", "f", "Home", "f", "f", "End"):
+            page.keyboard.press(key)
+            page.wait_for_function("() => !document.querySelector('.lab-svg').style.transform")
+            for w, h in page.evaluate(SURFACES):
+                assert w <= 3 * stage["w"], key
+                assert h <= 3 * stage["h"], key
+            assert page.locator(".lab-edge").count() < 100, "what lies one on the other is drawn once"
+        page.screenshot(path=str(shots / "chain-end.png"))
+        assert layers, "there is a plane"
+        window = page.viewport_size or {"width": 0, "height": 0}
+        for layer in (layer for some in layers for layer in some):
+            assert layer["width"] <= max(3.01 * stage["w"], window["width"])
+            assert layer["height"] <= max(3.01 * stage["h"], window["height"])
+        v = page.evaluate(VIEW)
+        assert 300_000 * v["k"] + v["x"] > 0.9 * v["w"], "the view goes no further than the picture"
+        assert page.evaluate(FRAMES_ASKED) == 0
+
+
+def test_all_of_a_long_scene_is_seen_at_a_key_and_its_mini_map_can_be_taken_hold_of(browser: Browser, tmp_path: Path):
+    path = write_page(tmp_path / "chain.html", [Frame("", (chain(2000),))], "Chain")
+    for page in opened(browser, path, "dark"):
+        box = page.locator(".lab-minimap").bounding_box()
+        assert box is not None
+        assert box["height"] >= 28
+        page.locator(".lab-node[tabindex='0']").focus()
+        page.keyboard.press("f")
+        page.wait_for_function("() => document.querySelector('.lab-stage').dataset.more === ''")
+        assert page.evaluate(VIEW)["k"] < 0.01

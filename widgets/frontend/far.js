@@ -7,10 +7,13 @@ import { edgesIn, nodesIn } from "./sight.js";
 const OUTLINES = { new: "forward", active: "forward", done: "done", trouble: "trouble" };
 const RUNS = { forward: "forward", backward: "backward", store: "backward", done: "done" };
 const DASHES = { backward: [8, 5], store: [4, 4], none: [1, 5] };
-const FADED = 0.25;
+const FADED = { soft: 0.25, contrast: 0.6 }; // in high contrast nothing is hardly seen
 const THIN = 0.55; // of the many edges along which nothing runs
 const TINY = 7; // pixels: a box no wider has no outline of its own
+const CROWDED = 6; // scene units in a pixel: from there on thousands of lines run through the same few pixels
 const ONE_BY_ONE = 48; // more boxes that changed, and all are painted again
+
+const faded = (mode) => (mode.startsWith("contrast") ? FADED.contrast : FADED.soft);
 
 export class Far {
   constructor() {
@@ -39,7 +42,7 @@ export class Far {
     this.thin = 1 / view.k; // one pixel of the stage
     if (!lines) {
       const context = this.begin(this.lower, view, true);
-      const frames = nodesIn(shown, nodes).filter(({ node }) => node.kind === "frame");
+      const frames = nodesIn(shown, nodes).filter(({ node: { kind, w, h } }) => kind === "frame" && w > 2 * this.thin && h > this.thin / 8); // others: specks
       frames.sort((a, b) => b.node.w * b.node.h - a.node.w * a.node.h);
       for (const entry of frames) this.frame(context, entry, colours, look);
       this.lines(context, edgesIn(shown, edges), colours, look, edges.at);
@@ -79,7 +82,7 @@ export class Far {
   }
 
   // One stroke for all edges that look alike.
-  lines(context, edges, colours, { lit }, at) {
+  lines(context, edges, colours, { lit, mode }, at) {
     const { thin } = this;
     const alike = new Map();
     for (const { key, edge } of edges) {
@@ -90,14 +93,15 @@ export class Far {
     for (const [style, some] of alike) {
       const [state, stands] = style.split(" ");
       context.beginPath();
+      const drawn = thin > CROWDED ? new Set() : null;
       for (const { s, t, bends } of some) {
         const [source, target] = [at(s), at(t)];
         if (!source || !target) continue;
-        context.moveTo(source.x, source.y);
-        for (const [x, y] of bends ?? []) context.lineTo(x, y);
-        context.lineTo(target.x, target.y);
+        const places = [[source.x, source.y], ...(bends ?? []), [target.x, target.y]];
+        if (drawn) this.pieces(context, places, drawn);
+        else places.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
       }
-      context.globalAlpha = stands === "faded" ? FADED : state === "idle" && thin > 2 ? THIN : 1;
+      context.globalAlpha = stands === "faded" ? faded(mode) : state === "idle" && thin > 2 ? THIN : 1;
       context.strokeStyle = colours[RUNS[state] ?? "line"];
       const lively = state !== "idle" && state !== "done" && state !== "none";
       context.lineWidth = Math.max((lively || stands === "lit" ? 2 : 0.8) * thin, 1.5 + (lively ? 0.75 : 0));
@@ -105,6 +109,23 @@ export class Far {
       context.stroke();
     }
     context.setLineDash([]);
+  }
+
+  // The pieces of a line from pixel to pixel, those that are not drawn yet: a browser takes seconds for thousands of lines
+  // one on the other.
+  pieces(context, places, drawn) {
+    const { thin } = this;
+    let last = null;
+    for (const [x, y] of places) {
+      const here = [Math.round(x / thin), Math.round(y / thin)];
+      const key = `${last} ${here}`;
+      if (last && (last[0] !== here[0] || last[1] !== here[1]) && !drawn.has(key)) {
+        drawn.add(key);
+        context.moveTo(last[0] * thin, last[1] * thin);
+        context.lineTo(here[0] * thin, here[1] * thin);
+      }
+      last = here;
+    }
   }
 
   // Fills one by one, outlines that look alike in one stroke, marks last.
@@ -118,12 +139,12 @@ export class Far {
       if (kind === "frame") continue;
       const state = node.state ?? "idle";
       const [lit, found] = [look.lit.has(key), look.found.has(key)];
-      const faded = look.lit.size > 0 && !lit;
+      const dim = look.lit.size > 0 && !lit;
       const tiny = w < TINY * thin;
       const strong = state === "active" || state === "trouble" || lit || found;
       const stroke = found ? colours.accent : colours[OUTLINES[state] ?? "line"];
       const [across, high] = [Math.max(w, 1.5 * thin), Math.max(h, 1.5 * thin)];
-      context.globalAlpha = faded ? FADED : 1;
+      context.globalAlpha = dim ? faded(look.mode) : 1;
       if (node.tone !== undefined) context.fillStyle = toneColour(node.tone, look.palette, look.mode);
       else context.fillStyle = tiny ? stroke : colours[kind] ?? colours.op;
       if (kind === "rank") {
@@ -132,7 +153,7 @@ export class Far {
         context.fill();
       } else context.fillRect(x - across / 2, y - high / 2, across, high);
       if (!tiny || strong) {
-        const style = `${faded ? FADED : 1} ${strong ? Math.max(2 * thin, 2.75) : Math.max(0.8 * thin, 1.25)} ${stroke}`;
+        const style = `${dim ? faded(look.mode) : 1} ${strong ? Math.max(2 * thin, 2.75) : Math.max(0.8 * thin, 1.25)} ${stroke}`;
         if (!outlines.has(style)) outlines.set(style, []);
         outlines.get(style).push(entry);
       }

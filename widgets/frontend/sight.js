@@ -28,6 +28,39 @@ export function edgesIn(sight, edges) {
   return some;
 }
 
+const CROWD = 200; // more lines in sight, and those that lie one on the other are drawn once
+
+// Of many lines those that can be told apart in sight: a value that thousands use sends as many lines along one way, and a
+// browser takes seconds to draw them one on the other. What has a label stays.
+export function apart(entries, sight, edges) {
+  if (entries.length <= CROWD) return entries;
+  const courses = new Set();
+  return entries.filter(({ key, edge }) => {
+    const [source, target] = [edges.at(edge.s), edges.at(edge.t)];
+    if (edge.label || !source || !target) return true;
+    const places = [[source.x, source.y], ...(edge.bends ?? []), [target.x, target.y]];
+    const pieces = places.slice(1).map((place, i) => piece(places[i], place, sight)).filter(Boolean);
+    if (!pieces.length) return false;
+    const course = `${edge.state} ${edge.width} ${edges.lit.has(key)} ${pieces.join(" ")}`;
+    if (courses.has(course)) return false;
+    courses.add(course);
+    return true;
+  });
+}
+
+// What of a straight line from p to q is in sight, to the pixel; null: nothing.
+function piece([px, py], [qx, qy], { left, top, right, bottom }) {
+  let [from, to] = [0, 1];
+  for (const [start, way, low, high] of [[px, qx - px, left, right], [py, qy - py, top, bottom]]) {
+    if (way === 0 && (start < low || start > high)) return null;
+    if (way === 0) continue;
+    const [a, b] = [(low - start) / way, (high - start) / way];
+    [from, to] = [Math.max(from, Math.min(a, b)), Math.min(to, Math.max(a, b))];
+  }
+  const at = (part) => [px + (qx - px) * part, py + (qy - py) * part].map(Math.round);
+  return from > to ? null : [...at(from), ...at(to)];
+}
+
 // Around all that is drawn.
 export function extentOf(nodes, edges) {
   let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];

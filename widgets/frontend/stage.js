@@ -2,7 +2,7 @@
 // A large picture lies on a plane that is moved as a whole, like a map under a window: only what comes into sight is
 // drawn, and when nothing has come or moved for a moment, all of it, from where the reader looks now.
 import { html, svg } from "./common.js";
-import { both, edgesIn, nodesIn, within } from "./sight.js";
+import { apart, both, edgesIn, nodesIn, within } from "./sight.js";
 
 const FEW = 300; // so many nodes are all in the document: a browser without a graphics card draws them 60 times a second
 const MANY = 1500; // more in sight go to the canvas, be they readable or not
@@ -108,7 +108,7 @@ export class Stage {
     this.element.toggleAttribute("data-far", this.isFar);
     const kept = boxes.keep(this.isFar ? [] : heavy ? nodesIn(sight, boxes.entries) : boxes.entries.values());
     if (heavy) for (const entry of kept) boxes.count(entry);
-    edges.keep(this.isFar ? [] : heavy ? edgesIn(sight, edges) : edges.entries.values());
+    edges.keep(this.isFar ? [] : heavy ? apart(edgesIn(sight, edges), sight, edges) : edges.entries.values());
     far.element.hidden = !this.isFar;
     if (this.isFar) far.paint(view, sight, boxes.entries, edges, this.look);
     this.stale = false;
