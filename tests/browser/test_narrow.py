@@ -81,3 +81,14 @@ def test_it_stays_where_it_was_when_nothing_happens_any_more(narrow: Page):
 def test_a_wide_window_shows_all_of_it(narrow: Page):
     narrow.set_viewport_size({"width": 1100, "height": 800})
     narrow.wait_for_function(f"() => ({SHOWN})()[0].inside.length === 12")
+
+
+def test_on_a_projector_a_wide_picture_begins_as_large_as_it_can_be_read_in_any_window(narrow: Page):
+    narrow.set_viewport_size({"width": 1400, "height": 800})
+    narrow.get_by_label("size").select_option("projector")
+    narrow.wait_for_function("() => document.querySelector('.lab-scene').dataset.labSize === 'projector'")
+    narrow.wait_for_function(f"() => ({SHOWN})()[0].more === 'right'")
+    first, small = narrow.evaluate(SHOWN)
+    assert first["high"] > 16
+    assert (first["inside"][0], first["map"]) == ("n0", True)
+    assert small["inside"] == ["a", "b"]

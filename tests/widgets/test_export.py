@@ -134,6 +134,29 @@ def test_a_wide_drawing_is_seen_through_a_window_that_follows_what_happens():
     assert "pan" not in moving_svg(Player(GraphView(product_plus_x())).frames())
 
 
+def test_a_wide_film_ends_on_all_of_it_and_who_asked_for_less_motion_sees_all_of_it():
+    frames = Player(GraphView(chain(60), most=500)).frames(20)
+    svg = moving_svg(frames, seconds=1.0)
+    end = re.findall(r"transform: translateY\(\S+px\) scale\((\S+)\);", svg)
+    assert len(end) == 3, "after the last stop, at the end of time, and without an animation"
+    furthest = max(node.x + node.width / 2 for frame in frames for node in frame.pictures[0].nodes)
+    assert all(furthest * float(scale) < WIDEST for scale in end)
+    assert ".pan { animation: none; }" in svg
+
+
+def test_a_film_of_six_operations_is_seen_whole_at_every_stop():
+    x = lab.tensor(2.0, requires_grad=True)
+    with lab.record() as recording:
+        y = x
+        for _ in range(6):
+            y = y.tanh()
+    frames = Player(GraphView(recording)).frames()
+    svg = moving_svg(frames)
+    across = float(xml.dom.minidom.parseString(svg).documentElement.getAttribute("width"))
+    assert WIDEST < across
+    assert "pan" not in svg
+
+
 def test_a_wide_still_picture_is_not_shrunk_until_nobody_can_read_it():
     assert "max-width:none" in GraphView(chain(60), most=500).svg()
     assert "max-width:100%" in GraphView(product_plus_x()).svg()
