@@ -1,7 +1,7 @@
 """A recording as one SVG that moves by itself: for a README, a slide, or any page that runs no script.
 
-What stays the same from stop to stop is drawn once: CSS shows each element while it holds. It ends on all of the drawing,
-and who asked for less motion sees that only.
+What stays the same from stop to stop is drawn once: CSS shows each element while it holds. It ends on all of the
+drawing, and who asked for less motion sees that only.
 """
 
 from __future__ import annotations
