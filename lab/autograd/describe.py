@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lab.autograd.tensor import wrap
+from lab.ops.composite import Composite
 from lab.ops.primitive import Op
 from lab.ops.sample import Sample
 
@@ -19,6 +20,7 @@ _PARAMETERS = {
     "axes": "the axes in their new order",
     "axis_name": "the name that an enclosing vmap gave its axis",
     "dtype": "dtype of the result",
+    "index": "what stands between brackets: integers, slices, None, Ellipsis, arrays of integers or booleans",
     "keepdims": "leave the reduced axes in the result, with length 1",
     "n": "number of classes",
     "shape": "shape of the result",
@@ -27,7 +29,7 @@ LARGEST = 12
 """Entries of an operand in an example."""
 
 
-def describe(op: Op) -> str:
+def describe(op: Op | Composite) -> str:
     """The docstring of an op: what it is, formula, parameters, the rule of each edge, an example that runs.
 
     Example:
@@ -38,17 +40,20 @@ def describe(op: Op) -> str:
     return op.doc + "\n\n" + "\n".join(_lines(op))
 
 
-def _lines(op: Op) -> Iterator[str]:
-    if op.formula:
+def _lines(op: Op | Composite) -> Iterator[str]:
+    if isinstance(op, Op) and op.formula:
         yield from ("Formula:", f"    out = {op.formula}")
     if op.defaults:
         yield "Args:"
         for name, default in op.defaults.items():
             yield f"    {name}: {_PARAMETERS.get(name, 'a parameter')}; {default!r} unless given."
-    yield "Gradient, from the cotangent `ct` of the result:"
-    for i, argument in enumerate(op.arguments):
-        yield f"    {argument.lstrip('*')}: {op.rule_text(i) or 'none'}"
-    if op.elementwise:
+    if isinstance(op, Composite):
+        yield from ("Gradient:", "    that of the operations it is made of, which the graph shows.")
+    else:
+        yield "Gradient, from the cotangent `ct` of the result:"
+        for i, argument in enumerate(op.arguments):
+            yield f"    {argument.lstrip('*')}: {op.rule_text(i) or 'none'}"
+    if isinstance(op, Op) and op.elementwise:
         yield "Shapes:"
         several = f"    {', '.join(op.arguments)}: broadcast, trailing axes first."
         yield several if len(op.arguments) > 1 else "    result: the shape of x."
@@ -56,23 +61,35 @@ def _lines(op: Op) -> Iterator[str]:
         yield from ("Example:", *(f"    {line}" for line in shown))
 
 
-def _example(op: Op) -> list[str]:
+def _example(op: Op | Composite) -> list[str]:
     def size(sample: Sample) -> int:
         return max(int(np.prod(shape)) for shape in sample.shapes)
 
-    fitting = [s for s in op.samples if 1 < size(s) <= LARGEST and s.kinds[0][0] in "fbi"]
-    if op.reference is None or not fitting:
-        return []
-    sample = fitting[0]
+    for sample in op.samples:
+        if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbi":
+            continue
+        operands = list(_operands(sample))
+        result = np.asarray(op.reference(*operands, **sample.params))
+        if result.dtype.kind == "f":
+            result = result + 0.0  # a reference may say -0
+        lines = repr(wrap(result)).splitlines()
+        if all(line.strip() for line in lines):  # a docstring's example ends at a blank line
+            return [">>> import lab", f">>> {_call(op, sample, operands)}", *lines]
+    return []
+
+
+def _call(op: Op | Composite, sample: Sample, operands: list[Any]) -> str:
+    words = [f"lab.tensor({x.tolist()})" for x in operands]
+    if isinstance(op, Composite) and op.sequence:
+        words = [f"[{', '.join(words)}]"]
+    return f"lab.{op.name}({', '.join(words + [f'{n}={v!r}' for n, v in sample.params.items()])})"
+
+
+def _operands(sample: Sample) -> Iterator[Any]:
     kinds = sample.kinds * len(sample.shapes) if len(sample.kinds) == 1 else sample.kinds
     signed = bool(np.ravel(sample.domain)[0] <= -2)
-    pairs = enumerate(zip(sample.shapes, kinds, strict=True))
-    operands = [_operand(shape, kind, i, signed=signed) for i, (shape, kind) in pairs]
-    words = [f"lab.tensor({x.tolist()})" for x in operands] + [f"{n}={v!r}" for n, v in sample.params.items()]
-    result = np.asarray(op.reference(*operands, **sample.params))
-    if result.dtype.kind == "f":
-        result = result + 0.0  # a reference may say -0
-    return [">>> import lab", f">>> lab.{op.name}({', '.join(words)})", *repr(wrap(result)).splitlines()]
+    for i, (shape, kind) in enumerate(zip(sample.shapes, kinds, strict=True)):
+        yield _operand(shape, kind, i, signed=signed)
 
 
 def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) -> Any:

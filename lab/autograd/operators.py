@@ -83,25 +83,9 @@ for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), 
 # --- methods -----------------------------------------------------------------------------------------------------
 
 
-def _reduction(op: Op) -> Callable[..., Any]:
-    def method(self: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
-        return op.apply(self, axis=axis, keepdims=keepdims)
-
-    method.__doc__ = op.doc
-    return method
-
-
-for _word, _op in {"sum": ops.sum_, "mean": ops.mean, "max": ops.max_, "min": ops.min_}.items():
-    setattr(Tensor, _word, _reduction(_op))
-for _word, _op in {
-    "exp": ops.exp,
-    "log": ops.log,
-    "tanh": ops.tanh,
-    "sqrt": ops.sqrt,
-    "relu": ops.relu,
-    "sigmoid": ops.sigmoid,
-}.items():
-    setattr(Tensor, _word, _op.apply)
+for _record in ops.records():
+    if _record.method:
+        setattr(Tensor, _record.name, _record.apply)
 
 
 def _reshape(self: Tensor, *shape: Any) -> Any:

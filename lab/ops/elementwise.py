@@ -40,6 +40,8 @@ def elementwise(
     precision: str = "follow",
     masks: bool = False,
     singular: bool = False,
+    numpy: Mapping[Any, Callable[..., Any] | None] | None = None,
+    method: bool = False,
 ) -> Op:
     """Make an op from its formula and one rule for each argument.
 
@@ -82,6 +84,8 @@ def elementwise(
         precision=precision,
         masks=masks,
         singular=singular,
+        numpy=numpy,
+        method=method,
     )
     op.rules = made
     op.shape = _shape_rule(op)
@@ -163,11 +167,11 @@ exp = elementwise(
     reference=np.exp,
     precision="wide",
     singular=True,
-    doc="Exponential, elementwise.",
+    method=True, doc="Exponential, elementwise.",
 )
 log = elementwise(
     "log", "x", "log(x)", ["ct / x"], ufunc=np.log, reference=np.log, domain=(0.3, 3.0), precision="wide",
-    singular=True, doc="Natural logarithm, elementwise.",
+    singular=True, method=True, doc="Natural logarithm, elementwise.",
 )  # fmt: skip
 log1p = elementwise(
     "log1p", "x", "log1p(x)", ["ct / (1 + x)"], ufunc=np.log1p, reference=np.log1p, domain=(-0.5, 2.0),
@@ -179,7 +183,7 @@ expm1 = elementwise(
 )  # fmt: skip
 sqrt = elementwise(
     "sqrt", "x", "sqrt(x)", ["ct * 0.5 / out"], ufunc=np.sqrt, reference=np.sqrt, domain=(0.3, 3.0), singular=True,
-    doc="Square root, elementwise.",
+    method=True, doc="Square root, elementwise.",
 )  # fmt: skip
 square = elementwise("square", "x", "x * x", ["2 * x"], ufunc=np.square, reference=np.square, doc="x * x, elementwise.")
 sin = elementwise("sin", "x", "sin(x)", ["cos(x)"], ufunc=np.sin, reference=np.sin, doc="Sine, elementwise.")
@@ -205,16 +209,17 @@ cosh = elementwise(
     doc="Hyperbolic cosine, elementwise.",
 )
 tanh = elementwise(
-    "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, doc="Hyperbolic tangent, elementwise."
-)
+    "tanh", "x", "tanh(x)", ["1 - out * out"], ufunc=np.tanh, reference=np.tanh, method=True,
+    doc="Hyperbolic tangent, elementwise.",
+)  # fmt: skip
 sigmoid = elementwise(
     "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays,
-    reference=lambda x: 0.5 * (1 + np.tanh(x / 2)), doc="1 / (1 + exp(-x)), elementwise.",
+    reference=lambda x: 0.5 * (1 + np.tanh(x / 2)), method=True, doc="1 / (1 + exp(-x)), elementwise.",
 )  # fmt: skip
 relu = elementwise(
     "relu", "x", "maximum(x, 0)", ["where(x > 0, ct, where(x == 0, kink * ct, 0.0))"], fixed={"kink": _kink},
     ufunc=lambda x, kink: np.maximum(x, 0), reference=lambda x: x * (x > 0), masks=True,
-    doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
+    method=True, doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
 
 

@@ -82,6 +82,9 @@ class Op:
         collective: it meets other ranks or batch members along `axis_name`.
         samples, error_samples: rows for the tests that the table generates.
         reference: an independent implementation on arrays.
+        numpy: which of NumPy's functions (not ufuncs, which are found by name) it is on a tensor; each with None if its
+            parameters have the same names, or with a function that takes NumPy's call.
+        method: Tensor has it as a method, too.
 
     Example:
         >>> from lab.ops import PRIMITIVES
@@ -92,9 +95,8 @@ class Op:
 
     __slots__ = (
         "apply", "arguments", "batch", "collective", "complete", "defaults", "doc", "elementwise", "error_samples",
-            "fixed",
-        "formula", "forward", "linear", "masks", "name", "precision", "pull", "reference", "rules", "samples", "shape",
-        "singular", "tangent", "variadic",
+        "fixed", "formula", "forward", "linear", "masks", "method", "name", "numpy", "precision", "pull", "reference",
+        "rules", "samples", "shape", "singular", "tangent", "variadic",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +117,8 @@ class Op:
         masks: bool = False,
         singular: bool = False,
         collective: bool = False,
+        numpy: Mapping[Any, Callable[..., Any] | None] | None = None,
+        method: bool = False,
     ) -> None:
         if name in PRIMITIVES:
             raise ArgumentError(
@@ -130,6 +134,7 @@ class Op:
         self.reference, self.samples, self.error_samples = reference, tuple(samples), tuple(error_samples)
         self.precision, self.linear, self.masks, self.singular, self.collective = (
             precision, linear, masks, singular, collective)  # fmt: skip
+        self.numpy, self.method = dict(numpy or {}), method
         self.rules: list[Rule | None] = [None] * len(arguments)
         self.tangent: Callable[..., Any] | None = None
         self.batch: Callable[..., Any] | None = None

@@ -52,6 +52,8 @@ def _spread(ct: Any, x: Any, axis: Any) -> Any:
     ],
     precision="wide",
     reference=lambda x, axis=None, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims),
+    numpy={np.sum: None},
+    method=True,
 )
 def sum_(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Sum over axes."""
@@ -88,6 +90,8 @@ def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> A
     error_samples=[(((3,),), {"axis": 1}, "mean over an axis"), (((),), {"axis": 0}, "mean over an axis")],
     precision="wide",
     reference=lambda x, axis=None, keepdims=False: np.average(x, axis=axis, keepdims=keepdims),
+    numpy={np.mean: None},
+    method=True,
 )
 def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; of no entries it is nan."""
@@ -111,7 +115,7 @@ def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> 
     return _spread(ct * (1.0 / max(_count(x_like.shape, axis), 1)), x_like, axis)
 
 
-def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -> Op:
+def _extreme(name: str, reduce: Callable[..., Any], numpy: Any, word: str) -> Op:
     """Max or min: the gradient goes to the extreme entries, shared equally between ties."""
 
     def check(shape: tuple[int, ...], axis: Any) -> None:
@@ -129,7 +133,8 @@ def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -
     forward.__name__ = name
     forward.__doc__ = f"{word} entry over axes; ties share the gradient equally."
     op = primitive(
-        samples=SAMPLES, masks=True, reference=reference,
+        samples=SAMPLES, masks=True, numpy={numpy: None}, method=True,
+        reference=lambda x, axis=None, keepdims=False: numpy(x, axis=axis, keepdims=keepdims),
         error_samples=[(((0, 3),), {"axis": 0}, f"{name} of no entries")],
     )(forward)  # fmt: skip
 
@@ -149,12 +154,8 @@ def _extreme(name: str, reduce: Callable[..., Any], reference: Any, word: str) -
     return op
 
 
-max_ = _extreme(
-    "max", np.maximum.reduce, lambda x, axis=None, keepdims=False: np.amax(x, axis=axis, keepdims=keepdims), "Largest"
-)
-min_ = _extreme(
-    "min", np.minimum.reduce, lambda x, axis=None, keepdims=False: np.amin(x, axis=axis, keepdims=keepdims), "Smallest"
-)
+max_ = _extreme("max", np.maximum.reduce, np.max, "Largest")
+min_ = _extreme("min", np.minimum.reduce, np.min, "Smallest")
 
 
 def _floating(x: Any) -> Any:
@@ -265,5 +266,3 @@ def _row_rules(op: Op) -> None:
 
 for _op in (softmax, log_softmax):
     _row_rules(_op)
-
-__all__ = ["log_softmax", "logsumexp", "max_", "mean", "min_", "softmax", "sum_"]
