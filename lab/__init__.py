@@ -5,6 +5,11 @@ The names below are loaded when they are first used (PEP 562), so that `import l
 
 from __future__ import annotations
 
+from lab import starting
+
+if starting.is_command():
+    starting.begin()  # before anything else is imported
+
 import importlib
 from typing import Any
 

@@ -9,14 +9,17 @@ import operator
 
 import numpy as np
 
-from lab.errors import ArgumentError
+from lab.errors import ArgumentError, LabError
+from lab.words import shown
 
 
-def whole(name: str, value: object, *, least: int, hint: str = "") -> int:
-    """`value` as an int of at least `least`; an integer of NumPy is one, a bool and a float are not.
+def whole(
+    name: str, value: object, *, least: int, hint: str = "", error: type[LabError] = ArgumentError
+) -> int:
+    """`value` as an int of at least `least`; an integer of NumPy is one, a bool, a float and an array are not.
 
     Raises:
-        ArgumentError: it is none, or is below.
+        ArgumentError: it is none, or is below; or the `error` of the room that asks.
 
     Example:
         >>> whole("epochs", 3, least=1)
@@ -28,31 +31,31 @@ def whole(name: str, value: object, *, least: int, hint: str = "") -> int:
         hint:  for example epochs=1
     """
     try:
-        found = operator.index(value) if not isinstance(value, bool) else least - 1  # type: ignore[arg-type]
+        found = least - 1 if isinstance(value, bool | np.ndarray) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         found = least - 1
     if found < least:
         problem = f"{name} is a whole number of at least {least}"
-        raise ArgumentError(problem, given=f"{name}={value!r}", hint=hint or f"for example {name}={least}")
+        raise error(problem, given=f"{name}={shown(value)}", hint=hint or f"for example {name}={least}")
     return found
 
 
-def number(name: str, value: object, *, hint: str) -> float:
-    """`value` as a float, whatever Python takes for a number; text is none.
+def number(name: str, value: object, *, hint: str, error: type[LabError] = ArgumentError) -> float:
+    """`value` as a float, whatever Python takes for a number; text and a bool are none.
 
     Raises:
-        ArgumentError: it is none.
+        ArgumentError: it is none; or the `error` of the room that asks.
 
     Example:
         >>> number("learning_rate", 1, hint="for example 0.1")
         1.0
     """
     try:
-        found = None if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        found = None if isinstance(value, str | bytes | bool | np.bool_) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
         found = None
     if found is None:
-        raise ArgumentError(f"{name} is a number", given=f"{name}={value!r}", hint=hint)
+        raise error(f"{name} is a number", given=f"{name}={shown(value)}", hint=hint)
     return found
 
 
@@ -72,4 +75,4 @@ def generator(rng: object) -> np.random.Generator:
     except (TypeError, ValueError):
         pass
     problem = "rng is a seed of 0 or more, a Generator, or None"
-    raise ArgumentError(problem, given=f"rng={rng!r}", hint="for example rng=0")
+    raise ArgumentError(problem, given=f"rng={shown(rng)}", hint="for example rng=0")

@@ -14,10 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def lowest(pyproject: str) -> list[str]:
-    """The lower bound of every run-time dependency, as pins; an environment marker stays."""
-    pins = []
-    for line in tomllib.loads(pyproject)["project"]["dependencies"]:
+def lowest(pyproject: str, extra: str = "") -> list[str]:
+    """The lower bound of every run-time dependency, or of those of an extra, as pins; an environment marker stays."""
+    pins, project = [], tomllib.loads(pyproject)["project"]
+    for line in project["optional-dependencies"][extra] if extra else project["dependencies"]:
         requirement, semicolon, marker = line.partition(";")
         name, bound = requirement.split(">=")
         pins.append(f"{name.strip()}=={bound.strip()}{semicolon}{marker}")
@@ -51,7 +51,8 @@ def made_from() -> list[str]:
 def main(which: str) -> int:
     """Print the constraints called `which`; 2 when there are none of that name."""
     if which == "lowest":
-        pins = lowest((ROOT / "pyproject.toml").read_text("utf-8"))
+        text = (ROOT / "pyproject.toml").read_text("utf-8")
+        pins = lowest(text) + lowest(text, extra="png")  # the tests install it, too
     elif which == "pinned":
         pins = pinned((ROOT / "binder" / "environment.yml").read_text("utf-8"))
     elif which in {"newest", "any"}:

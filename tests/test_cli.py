@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from lab import __main__ as cli
-from lab import doctor, kernels, opener
+from lab import __version__, doctor, kernels, opener, parallel
+from lab.cli.arguments import SCHEDULES
 from lab.cli.keeping import Keeper, Pace
+from lab.cli.verbs import parser
 from lab.errors import KernelError
 from lab.events import RankStarted, Recording, StepFinished, bus, record
 from lab.events.recording import LIMIT
@@ -39,10 +41,21 @@ VERBS = ("open", "train", "replay", "diff", "gallery", "trace", "doctor", "warm"
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
-def test_help_is_given(verb):
-    done = run(*verb, "--help")
+def test_help_is_given_on_80_columns_and_says_how_it_was_called(verb):
+    done = run(*verb, "--help", COLUMNS="80")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("usage: autodiff-lab")
+    assert done.stdout.startswith(" ".join(["usage: python -m lab", *verb, "[-h]"]))
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_examples_of_a_help_can_be_typed_and_its_names_of_schedules_are_all(capsys):
+    for verb in ((), *((verb,) for verb in VERBS)):
+        with pytest.raises(SystemExit, match="0"):
+            cli.main([*verb, "--help"])
+        for line in re.findall(r"^  autodiff-lab (.*?)(?:   .*)?$", capsys.readouterr().out, re.MULTILINE):
+            if not line.endswith("--help"):
+                assert parser().parse_args(line.split()).load
+    assert tuple(parallel.SCHEDULES) == SCHEDULES
 
 
 @pytest.mark.parametrize("words", [(), ("shut",), ("open", "--port", "many"), ("doctor", "now")])
@@ -50,10 +63,40 @@ def test_a_wrong_command_is_2_with_three_lines(words):
     done = run(*words)
     assert (done.returncode, done.stdout) == (2, "")
     problem, given, hint = done.stderr.splitlines()
-    assert problem.startswith("autodiff-lab")
-    assert given == f"given: {' '.join(['autodiff-lab', *words])}"
-    assert hint.startswith("hint:  autodiff-lab")
+    assert problem.startswith("python -m lab")
+    assert given == f"given: {' '.join(['python -m lab', *words])}"
+    assert hint.startswith("hint:  python -m lab")
     assert hint.endswith("--help lists what can be said")
+
+
+@pytest.mark.parametrize(("words", "problem", "hint"), [
+    ("train --wokers 4", " train: there is no option --wokers", "did you mean --workers? autodiff-lab train --help"),
+    ("train --workers 2 --micor=4", " train: there is no option --micor", "did you mean --micro? autodiff-lab train -"),
+    ("train -w 4", " train: there is no option -w", "autodiff-lab train --help"),
+    ("replay run.rec --repot page.html", " replay: there is no option --repot", "did you mean --report? autodiff-lab"),
+    ("trace run.rec --fast --out a.json", " trace: there is no option --fast", "autodiff-lab trace --help"),
+    ("open --prot 1", " open: there is no option --prot", "did you mean --port? autodiff-lab open --help"),
+    ("doctor --now", " doctor: there is no option --now", "autodiff-lab doctor --help"),
+    ("doctor now", " doctor: unrecognized arguments: now", "autodiff-lab doctor --help"),
+    ("--verison", ": there is no option --verison", "did you mean --version? autodiff-lab --help"),
+    ("--workers 4 train", ": there is no option --workers", "autodiff-lab --help"),
+    ("trian", ": argument VERB: invalid choice: 'trian'", "did you mean train? autodiff-lab --help"),
+    ("train --parallel pipline", " train: argument --parallel: invalid choice: 'pipline'", "did you mean pipeline? "),
+    ("diff a.rec", " diff: the following arguments are required: B", "autodiff-lab diff --help"),
+    ("train --re a.html", " train: ambiguous option: --re could match --report, --record", "autodiff-lab train --help"),
+])  # fmt: skip
+def test_what_is_not_known_leads_to_the_help_of_its_verb_and_to_what_was_meant(words, problem, hint, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words.split())
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(f"autodiff-lab{problem}")
+    assert lines[1] == f"given: autodiff-lab {words}"
+    assert lines[2].startswith(f"hint:  {hint}")
+
+
+@pytest.mark.parametrize("words", [["train", "--record=-x.rec", "--epo", "1"], ["diff", "--", "-a", "-b"]])
+def test_words_that_only_look_like_options_are_none(words):
+    assert parser().parse_args(words).load
 
 
 def test_a_wrong_number_is_told_by_the_verb_and_its_argument(capsys):
@@ -66,19 +109,37 @@ def test_a_wrong_number_is_told_by_the_verb_and_its_argument(capsys):
     )
 
 
-def test_a_cut_recording_is_replayed_as_far_as_it_goes_with_salvage(tmp_path, capsys):
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory):
+    """A folder with a recording and the first nine tenths of its file."""
+    folder = tmp_path_factory.mktemp("cut")
     with record() as rec:
         for at in range(20_000):
             bus.emit(StepFinished(at, 0, 1.0, 4, 1.0))
-    rec.save(tmp_path / "whole.rec")
-    data = (tmp_path / "whole.rec").read_bytes()
-    (tmp_path / "cut.rec").write_bytes(data[: len(data) * 9 // 10])
-    words = ["replay", str(tmp_path / "cut.rec"), "--report", str(tmp_path / "page.html")]
-    assert cli.main(words) == 1
-    assert capsys.readouterr().err.splitlines()[2].startswith("hint:  the same command with --salvage makes the page")
-    assert not (tmp_path / "page.html").exists()
-    assert cli.main([*words, "--salvage"]) == 0
-    assert (tmp_path / "page.html").exists()
+    rec.save(folder / "whole.rec")
+    data = (folder / "whole.rec").read_bytes()
+    (folder / "cut.rec").write_bytes(data[: len(data) * 9 // 10])
+    return folder
+
+
+@pytest.mark.parametrize(("verb", "out", "refused", "salvaged", "does"), [
+    ("replay cut.rec", "--report page.html", 1, 0, "makes the page of"),
+    ("trace cut.rec", "--out trace.json", 1, 0, "writes the trace of"),
+    ("diff whole.rec cut.rec", "--html difference.html", 2, 1, "compares"),
+    ("diff cut.rec whole.rec", "--html difference.html", 2, 1, "compares"),
+])  # fmt: skip
+def test_a_cut_recording_serves_as_far_as_it_goes_with_salvage(
+    cut, tmp_path, capsys, monkeypatch, verb, out, refused, salvaged, does
+):
+    monkeypatch.chdir(cut)
+    option, name = out.split()
+    words = [*verb.split(), option, str(tmp_path / name)]
+    assert cli.main(words) == refused
+    hint = capsys.readouterr().err.splitlines()[2]
+    assert hint == f"hint:  the same command with --salvage {does} the part before the damage"
+    assert list(tmp_path.iterdir()) == []
+    assert cli.main([*words, "--salvage"]) == salvaged
+    assert (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize(("out", "why"), [
@@ -103,7 +164,7 @@ def test_a_gallery_is_a_page(capsys):
 
 
 def test_version_is_the_packages():
-    assert run("--version").stdout == f"autodiff-lab {cli.__version__}\n"
+    assert run("--version").stdout == f"autodiff-lab {__version__}\n"
 
 
 def test_warm_compiles_with_progress_and_says_where():
@@ -141,7 +202,7 @@ def test_an_error_of_the_lab_is_its_three_lines_and_1(monkeypatch, capsys):
 
 def test_an_unknown_log_level_is_named_and_no_reason_to_stop():
     done = run("--version", LAB_LOG="loud")
-    assert (done.returncode, done.stdout) == (0, f"autodiff-lab {cli.__version__}\n")
+    assert (done.returncode, done.stdout) == (0, f"autodiff-lab {__version__}\n")
     assert done.stderr == "WARNING lab: LAB_LOG=loud is not a level: it can be debug, info, warning, error\n"
 
 
@@ -160,6 +221,47 @@ def test_every_variable_that_the_lab_reads_is_a_setting():
     sources = [path.read_text("utf-8") for room in ("lab", "widgets") for path in (ROOT / room).rglob("*.py")]
     read = {name for source in sources for name in re.findall(r"""environ(?:\.get\(|\[)["'](LAB_\w+)""", source)}
     assert read == set(doctor.SETTINGS)
+
+
+INTERRUPTED = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+IN_A_CALLBACK = f"""
+class Left:
+    def __del__(self):
+        {"; ".join(INTERRUPTED.splitlines())}
+Left()
+"""
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "--version", "tran"])
+def test_ctrl_c_while_a_verb_imports_is_130_and_one_line(tmp_path, verb):
+    (tmp_path / "argparse.py").write_text(INTERRUPTED)  # the first that is imported for all of them
+    done = run(verb, PYTHONPATH=f"{tmp_path}")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nStopped.\n")
+
+
+@pytest.mark.parametrize("interrupt", [INTERRUPTED, IN_A_CALLBACK], ids=["plainly", "in a callback"])
+@pytest.mark.parametrize("module", ["logging", "numpy"])
+def test_ctrl_c_is_130_from_the_import_of_the_lab_to_that_of_numpy(tmp_path, module, interrupt):
+    (tmp_path / f"{module}.py").write_text(interrupt)
+    done = run("train", PYTHONPATH=f"{tmp_path}")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nStopped.\n")
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None, signal.default_int_handler])
+def test_who_handles_ctrl_c_keeps_it_and_has_it_back(handler, capsys):
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(SystemExit):
+            cli.main(["--version"])
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_importing_the_lab_as_a_library_leaves_ctrl_c_alone():
+    code = "import signal, lab, lab.__main__; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize("port", ["99999", "-1", "65536", "8e3", ""])
@@ -211,7 +313,7 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(tmp_path):
     ("train --report page.svg", "argument --report: a page has a name that ends in .html, not 'page.svg'"),
     ("train --parallel pipeline", "--parallel pipeline needs --workers 2 or more"),
     ("train --parallel pipeline --workers 1", "--parallel pipeline needs --workers 2 or more"),
-    ("train --workers 2 --parallel pipeline --schedule mine", "--schedule is one of 1f1b, gpipe, naive, not 'mine'"),
+    ("train --workers 2 --parallel pipeline --schedule mine", "--schedule is one of naive, gpipe, 1f1b, not 'mine'"),
     ("train --schedule gpipe", "--schedule needs --parallel pipeline"),
     ("train --workers 2 --micro 4", "--micro needs --parallel pipeline"),
     ("train --paced", "--paced needs --parallel pipeline"),

@@ -23,7 +23,7 @@ LAYERS = """
     teach interop
 """
 ROOMS = LAYERS.split()
-ROOF = ("__init__", "__main__", "cli", "doctor", "opener")  # may import everything of lab; nothing imports them
+ROOF = ("__init__", "__main__", "cli", "doctor", "opener", "starting")  # may import all of lab; nothing imports them
 COMMAND_LINE = ("cli",)  # and this one even pictures: it writes reports
 NUMBA_SIDE = ("lab.kernels.backend",)  # what the others of that room import when a kernel is called
 DASK_SIDE = tuple(f"lab.parallel.cluster.dask_side.{name}" for name in ("scheduler", "worker", "client"))

@@ -141,10 +141,16 @@ def test_a_users_type_checker_reads_our_types(installed, tmp_path, code, complai
 def test_the_lowest_versions_are_the_bounds_of_pyproject():
     text = '[project]\ndependencies = ["numpy>=2.1", "fast>=0.5; sys_platform != \'linux\'"]\n'
     assert dependencies.lowest(text) == ["numpy==2.1", "fast==0.5; sys_platform != 'linux'"]
+    text += '[project.optional-dependencies]\npng = ["resvg_py>=0.5"]\n'
+    assert dependencies.lowest(text) == ["numpy==2.1", "fast==0.5; sys_platform != 'linux'"]
+    assert dependencies.lowest(text, extra="png") == ["resvg_py==0.5"]
 
 
 def test_the_image_pins_every_dependency_and_what_it_stands_on():
     wanted = {pin.split("==")[0] for pin in dependencies.lowest((ROOT / "pyproject.toml").read_text("utf-8"))}
+    extra = dependencies.lowest((ROOT / "pyproject.toml").read_text("utf-8"), extra="png")  # PNG works on Binder, too
+    wanted |= {pin.split("==")[0] for pin in extra}
+    assert "resvg_py" in wanted
     assert wanted | {"dask", "llvmlite", "hatchling"} == {pin.split("==")[0] for pin in image_pins()}
 
 

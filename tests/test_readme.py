@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.__main__ import _parser
+from lab.cli.verbs import parser
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,10 +45,10 @@ def test_every_lesson_is_in_the_table_with_its_minutes():
 
 def test_every_verb_and_option_that_the_readme_shows_is_one(capsys):
     for line in re.findall(r"^autodiff-lab ([^#\n]+)", README, re.MULTILINE):
-        _parser().parse_args(line.split())
+        parser().parse_args(line.split())
     for option in re.findall(r"`(--[^`]+)`", README.replace("\n", " ")):
         words = option.replace("ADDRESS", "tcp://127.0.0.1:1").split()
-        assert _parser().parse_args(["train", *words]).run
+        assert parser().parse_args(["train", *words]).load
     assert capsys.readouterr().err == ""
 
 

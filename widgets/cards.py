@@ -17,7 +17,7 @@ from lab.teach import Lesson as PureLesson
 from lab.teach import Prediction, Progress
 from lab.teach.lesson import find
 from lab.teach.predict import Value
-from widgets.live.buttons import free_of_blocked_cell
+from widgets.live.buttons import free_of_blocked_cell, pixels
 from widgets.live.host import ChartHost
 from widgets.live.spoken import Spoken
 from widgets.pictures.chart import Chart
@@ -302,4 +302,4 @@ def _input(prediction: Prediction) -> Any:
     # Sent when the field is left, not with each key: while one change is on its way the next waits in the page, and
     # a quick click on the button would overtake it. The last digit would be missing in what was committed.
     return ipw.Text(value=shown, placeholder="a number", description="I expect", continuous_update=False,
-                    layout=ipw.Layout(width="16em"))  # fmt: skip
+                    layout=ipw.Layout(width=pixels(208)))  # fmt: skip

@@ -10,9 +10,10 @@ import logging
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from lab.errors import LabError, ViewError
 from lab.events import Event, bus
@@ -20,13 +21,21 @@ from widgets.fold import Events, Fold, Positions, Stretch, merged
 from widgets.landmarks import Landmarks, landmarks_of
 from widgets.live.showing import close, display_twice, failure
 from widgets.pictures.chart import Chart
-from widgets.pictures.scene import Scene
+from widgets.pictures.scene import Scene, lit_up
 from widgets.provenance import Provenance, provenance_of
 
 log = logging.getLogger("widgets.view")
 
 S = TypeVar("S")
 Picture = Scene | Chart
+
+
+class Spot(NamedTuple):
+    """An event that stands out: its place, after how many events it is seen at the earliest, and what to call it."""
+
+    place: int
+    since: int
+    name: str
 
 
 class Replays(Protocol):
@@ -46,6 +55,7 @@ class View(ABC, Generic[S]):
 
     Attributes:
         names_file: whether the line below a picture names the file from which its recording was loaded.
+        spot: an event whose boxes stand out from then on, as the first in which two runs differ; None for none.
 
     Raises:
         ViewError: a source without a recording.
@@ -73,6 +83,7 @@ class View(ABC, Generic[S]):
         self.recording = recording_of(source, type(self).__name__)
         self.position = 0
         self.names_file = True
+        self.spot: Spot | None = None
         self._told: tuple[object, Provenance] | None = None
         self._fold: Fold[S] | None = None
         self._lock = threading.RLock()
@@ -138,7 +149,10 @@ class View(ABC, Generic[S]):
             LabError: it cannot show this recording, and says why.
         """
         try:
-            picture, (made, words) = self.picture(self.state_at(position)), self._provenance(live)
+            state = self.state_at(position)
+            picture, (made, words) = self.picture(state), self._provenance(live)
+            if self.spot is not None and position >= self.spot.since:
+                picture = self.spotlit(picture, state, self.spot)
             return replace(picture, made=made, provenance=words)
         except LabError:  # three lines of its own say what is wrong
             raise
@@ -148,6 +162,15 @@ class View(ABC, Generic[S]):
                 given=f"{type(why).__name__}: {why}",
                 hint="only this picture is affected",
             ) from why
+
+    def spotlit(self, picture: Picture, state: S, spot: Spot) -> Picture:
+        """The picture with what shows an event standing out; as it was where nothing shows it."""
+        event = self.recording[spot.place]
+        return lit_up(picture, self.ids_of(event, state, picture)) if isinstance(picture, Scene) else picture
+
+    def ids_of(self, event: Event, state: S, scene: Scene) -> Iterable[str]:
+        """Ids of the nodes and edges that show an event; those that are not drawn do no harm."""
+        return ()
 
     def _provenance(self, live: bool) -> Provenance:
         key = len(self.recording), self.recording.live, live, self.names_file

@@ -6,8 +6,9 @@ import argparse
 import sys
 
 from lab.cli import outputs
+from lab.cli.reading import read
 from lab.errors import LabError
-from lab.events import Recording, compare
+from lab.events import compare
 
 SAME, DIFFERENT, UNREADABLE = 0, 1, 2
 
@@ -16,7 +17,7 @@ def diff(arguments: argparse.Namespace) -> int:
     """Compare; 0 for the same, 1 for a difference, 2 for what cannot be read, compared or written."""
     try:
         outputs.require_writable(arguments.html, "page", outputs.REPORT_ROOM)
-        a, b = Recording.load(arguments.a), Recording.load(arguments.b)
+        a, b = (read(path, salvage=arguments.salvage, does="compares") for path in (arguments.a, arguments.b))
         found = compare(a, b, tolerance=arguments.tolerance)
         print(found.text)
         if arguments.html:

@@ -5,21 +5,14 @@ from __future__ import annotations
 import argparse
 
 from lab.cli import outputs
-from lab.errors import RecordingError
-from lab.events import Recording, RunFinished, RunStarted, StepFinished
-from lab.events.loading import SALVAGE_HINT
+from lab.cli.reading import read
+from lab.events import RunFinished, RunStarted, StepFinished
 
 
 def replay(arguments: argparse.Namespace) -> int:
     """Make the page; 1 if it cannot be written."""
     outputs.require_writable(arguments.report, "report", outputs.REPORT_ROOM)
-    try:
-        recording = Recording.load(arguments.recording, salvage=arguments.salvage)
-    except RecordingError as why:
-        if why.hint != SALVAGE_HINT:
-            raise
-        hint = "the same command with --salvage makes the page of the part before the damage"
-        raise RecordingError(why.problem, given=why.given, hint=hint) from why
+    recording = read(arguments.recording, salvage=arguments.salvage, does="makes the page of")
     print(repr(recording))
     started, finished = recording.columns(RunStarted), recording.columns(RunFinished)
     if unended := set(started["name"]) - set(finished["name"]):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from lab.cli import outputs
-from lab.events import Recording
+from lab.cli.reading import read
 from lab.interop import perfetto
 
 ROOM_AN_EVENT = 200
@@ -15,7 +15,7 @@ ROOM_AN_EVENT = 200
 
 def trace(arguments: argparse.Namespace) -> int:
     """Write it; 1 if it cannot be written."""
-    recording = Recording.load(arguments.recording)
+    recording = read(arguments.recording, salvage=arguments.salvage, does="writes the trace of")
     packed = 10 if arguments.out.name.lower().endswith(".gz") else 1
     outputs.require_writable(arguments.out, "trace", ROOM_AN_EVENT * len(recording) // packed)
     print(repr(recording))

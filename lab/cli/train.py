@@ -118,6 +118,7 @@ def _moving(run: Run, recording: Recording) -> str:
     parts = [f"{bar(done, total)} step {done} of {total}"]
     parts += [f"loss {steps['loss'][-1]:.3g}"] if len(steps["loss"]) else []
     parts += [f"accuracy {100 * tests['accuracy'][-1]:.1f} %"] if len(tests["accuracy"]) else []
+    parts += [run.waits_for] if run.waits_for else []
     return ", ".join(parts)
 
 

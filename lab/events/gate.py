@@ -28,13 +28,26 @@ _HELD = _Held()
 
 
 def clock() -> float:
-    """Seconds like `perf_counter`, without those for which gates held this thread.
+    """Seconds like `perf_counter`, without those for which this thread was held.
 
     Example:
         >>> clock() <= clock()
         True
     """
     return perf_counter() - _HELD.seconds
+
+
+def leave_out(seconds: float) -> None:
+    """Have `clock` leave out so many seconds more in this thread: it was held by something else than a gate.
+
+    Example:
+        >>> before = clock()
+        >>> leave_out(60.0)
+        >>> round(before - clock())
+        60
+        >>> leave_out(-60.0)
+    """
+    _HELD.seconds += seconds
 
 
 class Abandoned(BaseException):
@@ -170,7 +183,7 @@ class Gate:
         self.before_waiting(passing, why)
         with self._changed:
             self._changed.wait_for(lambda: self.held is None)
-        _HELD.seconds += perf_counter() - start
+        leave_out(perf_counter() - start)
         self._leave_if_abandoned()
 
     def _leave_if_abandoned(self) -> None:

@@ -71,7 +71,7 @@ def read(file: BinaryIO, size: int, name: str, *, salvage: bool, max_bytes: int)
         raise RecordingError(
             "this is no recording of the lab" if not cut else "the recording is cut to almost nothing",
             given=f"{name} ({size:,} bytes)",
-            hint="recordings are written by rec.save(path)",
+            hint="recordings are written by rec.save(path), and by train --record on the command line",
         )
     reader = Reader(file, size, Memory(min(max_bytes, max(SMALL, MAX_RATIO * size))))
     try:

@@ -46,7 +46,7 @@ class Look(Protocol):
     """What holds a run within its steps. What it is asked comes from any thread, with the lock of the run.
 
     Attributes:
-        units: what can be stepped through: "op", "node", or "hop" for a step of a collective.
+        units: what can be stepped through: "op", "node", "hop" for a step of a collective, or "action" of a pipeline.
         graph: operations, values and gradients of the step that was looked into last; None before, and elsewhere.
     """
 
@@ -94,11 +94,16 @@ class Job(Protocol):
         n_steps: steps planned, 0 when unknown.
         parameters: what the steps change; two runs never change the same tensor at the same time.
         kinds: of events that the run's recording takes.
+        waits_for: what it waits for, in words, if that takes long; "" otherwise. Asked in any thread.
     """
 
     step: int
     n_steps: int
     kinds: tuple[type[Event], ...]
+
+    @property
+    def waits_for(self) -> str:
+        """As above."""
 
     @property
     def parameters(self) -> Sequence[Tensor]:
@@ -159,6 +164,7 @@ class Here:
     """What a job need not say whose steps are done in the run's own thread."""
 
     kinds: tuple[type[Event], ...] = RECORDED
+    waits_for: str = ""
 
     def look_inside(self, run: str, held: Callable[[str], object]) -> Inside:
         """Operations and backward nodes can be held in the run's thread."""

@@ -6,6 +6,7 @@ from lab.config import STATE
 from lab.errors import ArgumentError, LabError, RunError
 from lab.nn import Module
 from lab.optim import Optimizer
+from lab.words import shown
 
 OPTIMIZER = "optimizer=Adam(model.parameters(), learning_rate=1e-3), from lab.optim"
 
@@ -64,7 +65,7 @@ def _of_optimizer(optimizer: object, model: object) -> LabError | None:
 def _of_name(name: object) -> LabError | None:
     if isinstance(name, str):
         return None
-    return ArgumentError("the name of a run is text", given=f"name={name!r}"[:60], hint='for example name="digits"')
+    return ArgumentError("the name of a run is text", given=f"name={shown(name)}", hint='for example name="digits"')
 
 
 def _of_on(on: object) -> LabError | None:

@@ -38,6 +38,7 @@ class Run(Wishes):
         name: unique among the runs of this process.
         recording: the run's own events.
         reason: why it paused by itself or failed; "" otherwise.
+        waits_for: what it waits for, if that takes longer than a second; "" otherwise.
 
     Example:
         >>> from lab.training import Countdown
@@ -97,7 +98,7 @@ class Run(Wishes):
         )
 
     def __repr__(self) -> str:
-        why = f" ({self.reason})" if self.reason else ""
+        why = f" ({self.reason or self.waits_for})" if self.reason or self.waits_for else ""
         return "Run {!r}: {}{}, step {} of {}".format(self.name, self.state, why, *self.progress)
 
     # --- waiting -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from lab.events.recording import Recording
 from lab.training.worker import ENDED, Worker
 
 UNIT_WORDS = {"step": "step of training", "op": "operation", "node": "node of the backward walk",
-              "hop": "step of a collective"}  # fmt: skip
+              "hop": "step of a collective", "action": "action of a pipeline"}  # fmt: skip
 """What `Run.step(of=...)` knows; a run has some of them."""
 PATIENCE_S = 2.0
 """How long a rewind or an interrupted wait gives the current step to end."""
@@ -52,8 +52,12 @@ class Wishes(Worker):
         Args:
             of: "step" is a step of training; what was begun is brought to its end first, and counts. "op" is one
                 operation of the forward, "node" one node of the backward walk: the run is held in the middle of its
-                step, `reason` says where, and `graph` has what it did. "hop" is one step of a collective, where ranks
-                train (`on=DataParallel(...)`). The run is held at the end of the step at the latest.
+                step, `reason` says where, and `graph` has what it did. "hop" is one step of a collective, where copies
+                train on ranks (`on=DataParallel(...)`). "action" is one tick of a pipeline (`on=Pipeline(...)`): each
+                stage whose next forward or backward has its input does that one, and what it sends on is received;
+                the others rest. One action at a time would show them one after another; a tick shows what runs at
+                the same time, a column of the picture with its bubble. The run is held at the end of the step at the
+                latest.
 
         Raises:
             ArgumentError: n is not a whole number, or below 1; something else to step through.
@@ -155,6 +159,12 @@ class Wishes(Worker):
             self._requests.append(lambda: self._job.bound(name, value))
             self._changed.notify_all()
         return f"{name} above {value:g}"
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is held in the middle of a step; `reason` says where."""
+        with self._changed:
+            return self._state == "paused" and self._inside.is_held
 
     @property
     def units(self) -> tuple[str, ...]:

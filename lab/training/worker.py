@@ -65,6 +65,11 @@ class Worker:
         return "stopping" if self._wanted == "stopping" and self._state not in ENDED else self._state
 
     @property
+    def waits_for(self) -> str:
+        """What it waits for, if that takes longer than a second, as workers that are busy; "" otherwise."""
+        return "" if self._state in ENDED else self._job.waits_for
+
+    @property
     def ended(self) -> bool:
         """Whether nothing will happen any more."""
         return self._state in ENDED

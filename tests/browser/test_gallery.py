@@ -10,11 +10,16 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser.behind import BY_TITLE, READ, agree
+from tests.browser.kept import Kept
 from tests.browser.test_page import Opened
-from widgets.gallery.exhibits import EXHIBITS
+from widgets.gallery.exhibits import EXHIBITS, Exhibit, shown_of
+from widgets.pictures.theme import COLOURS
 from widgets.views.difference.view import DifferenceView
+from widgets.views.graph.view import GraphView
+from widgets.views.why.view import WhyView
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -29,7 +34,7 @@ LOOKS: list[tuple[dict[str, Any], str]] = [
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("gallery") / "gallery.html"
-    command = [sys.executable, "-m", "lab", "gallery", "--out", str(out)]
+    command = [sys.executable, "-m", "tests.browser.kept", str(out)]  # `lab gallery`, and its recordings are kept
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     said = done.stdout.splitlines()
@@ -109,3 +114,55 @@ def test_every_player_steps_by_itself_and_says_what_it_shows(opened: Opened):
                 expect(words).not_to_have_text(said)
     assert played >= len(EXHIBITS) - 1
     assert opened.trouble == []
+
+
+# --- what is drawn is what was recorded ---
+
+
+@pytest.fixture(scope="module")
+def kept(path: Path) -> Kept:
+    return Kept(path.parent)
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def calm(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page in a theme, opened once for all exhibits; nothing glides."""
+    context = browser.new_context(
+        color_scheme=request.param, reduced_motion="reduce", offline=True, viewport={"width": 1100, "height": 1000}
+    )
+    page = Opened(context, path).ready()
+    drawn(page)
+    yield page
+    context.close()
+
+
+def seen(region: Locator, frame: str) -> tuple[int, dict[str, Any]]:
+    """The stop that is shown, from 1 on, and what is drawn; `frame` is "" for the one at which it opens."""
+    slider = region.get_by_role("slider")
+    if frame and slider.count():
+        move = "(e, at) => { e.value = at * e.max; e.dispatchEvent(new Event('input')); }"
+        slider.evaluate(move, float(frame))
+        # A chart is drawn in the next picture of the screen, a scene at once.
+        region.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+    found = region.evaluate(READ)
+    return int(found["step"].split(" of ")[0] or 1), found
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.title.replace(" ", "-"))
+def test_what_is_drawn_is_the_picture_of_the_view_and_what_the_recording_says(
+    calm: Page, kept: Kept, exhibit: Exhibit
+):
+    region = calm.get_by_role("region", name=exhibit.title, exact=True)
+    theme = calm.evaluate("document.body.dataset.labTheme")
+    root = region.locator(".lab-scene, .lab-chart")
+    assert root.get_attribute("data-lab-theme") == theme
+    ink = COLOURS[theme]["text"]
+    assert root.evaluate("e => getComputedStyle(e).color") == f"rgb{tuple(bytes.fromhex(ink[1:]))}"
+    view, stops = shown_of(exhibit, kept)  # type: ignore[arg-type]  # recordings by the same names
+    for frame in ("", "0.5") if exhibit.opens_at_end else ("", "0.5", "1"):
+        k, found = seen(region, frame)
+        p = int(stops[k - 1])
+        agree(view.picture_at(p), found)
+        BY_TITLE[exhibit.title](view.recording, p, k, found)
+        searched = exhibit.view in {GraphView, WhyView} and len(found["nodes"]) > 15
+        assert region.locator(".lab-search:visible").count() == searched, "only where searching is of use"

@@ -40,3 +40,59 @@ def test_a_look_chosen_in_a_cell_holds_for_every_picture_and_can_be_taken_back(
     page.wait_for_function(shown, arg=["dark", "normal"])
     page.get_by_label("theme", exact=True).select_option("as the system")
     page.wait_for_function(shown, arg=["light", "normal"])
+
+
+CONTROLS = """
+import lab
+from widgets import GraphView, Player, RunControls
+x, w = lab.tensor([2.0, 3.0], requires_grad=True, name="x"), lab.tensor(3.0, requires_grad=True, name="w")
+with lab.record(detail="value") as rec:
+    y = (x * w).sum()
+    y.backward()
+player = Player(GraphView(rec))
+player.bookmark("the walk begins")
+player.to_end()
+player.views[0].select(str(x.node.id))
+player
+"""
+RUN = """
+data = lab.data.digits()[0]
+run = lab.fit(lab.nn.Linear(64, 10, rng=0), data, epochs=10**6)
+run.pause()
+RunControls(run)
+"""
+SIZES = """() => {
+  const found = {};
+  const texts = document.querySelectorAll(".jp-OutputArea-output .jupyter-widgets *");
+  for (const e of texts) {
+    const own = e.matches("select, input") ? e.getAttribute("aria-label") || e.tagName
+        : [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.data.trim()).join(" ").trim();
+    if (!own || !e.getClientRects().length || e.closest("svg, script, style, .lab-live, [type=range]")) continue;
+    found[`${e.tagName}.${e.className}: ${own.slice(0, 40)}`] = parseFloat(getComputedStyle(e).fontSize);
+  }
+  return found;
+}"""
+
+
+def test_on_a_projector_every_panel_and_control_of_a_notebook_grows_with_the_pictures(
+    lab_page: Callable[..., LabPage], shots: Path
+):
+    lab = lab_page("from widgets import Look\nlook = Look()\nlook", CONTROLS, RUN)
+    assert lab.cell_errors() == []
+    page = lab.page
+    page.wait_for_function("() => document.querySelector('.lab-inspector')?.textContent.includes('came back')")
+    page.get_by_role("button", name="Resume").wait_for()
+    lab.theme("JupyterLab Light")
+    before = page.evaluate(SIZES)
+    assert len(before) > 40
+    page.get_by_label("size", exact=True).select_option("projector")
+    page.wait_for_function("() => document.querySelector('.lab-scene').dataset.labSize === 'projector'")
+    after = page.evaluate(SIZES)
+    small = {name: (size, after[name]) for name, size in before.items() if name in after and after[name] < 1.4 * size}
+    assert small == {}
+    for theme in ("Light", "Dark"):
+        lab.theme(f"JupyterLab {theme}")
+        for k, cell in enumerate(page.locator(".jp-Cell .jp-OutputArea").all()):
+            cell.screenshot(path=str(shots / f"projector-{theme.lower()}-{k}.png"))
+    page.get_by_label("size", exact=True).select_option("normal")
+    lab.kernel("run.stop()")

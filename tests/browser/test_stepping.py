@@ -94,3 +94,49 @@ def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_co
     lab.kernel("cluster.close()")
     assert lab.cell_errors() == []
     assert lab.errors == []
+
+
+ON_STAGES = """
+import lab
+from lab.parallel import Cluster, Pipeline
+from widgets import RunControls
+cluster = Cluster(2)
+model = lab.nn.mlp(64, 32, 32, 10, rng=0)
+on = Pipeline(cluster, n_stages=2, n_micro=4)
+run = lab.fit(model, lab.data.digits()[0], batch_size=200, epochs=2, paused=True, on=on)
+RunControls(run)
+"""
+
+
+def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_grows(lab_page: Open, shots: Path):
+    lab = lab_page(ON_STAGES, fresh=True)
+    lab.theme("JupyterLab Light")
+    says(lab, "‖ paused")
+    choose(lab, "Step by", "pipeline action")
+    bars = lab.page.locator("[role=option][data-kind$=_span]")
+    for tick, n_bars in ((2, 1), (3, 3), (4, 4), (5, 6), (6, 8)):
+        button(lab, "Step").click()
+        says(lab, f"held before tick {tick} of 10")
+        lab.page.wait_for_function(
+            "n => document.querySelectorAll('[role=option][data-kind$=_span]').length === n", arg=n_bars
+        )
+        lab.until("print(len(run.recording.positions(lab.events.ActionFinished)))", str(n_bars))
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-pipeline-light.png")
+    for tick in (7, 8, 9, 10):
+        button(lab, "Step").click()
+        says(lab, f"held before tick {tick} of 10")
+    button(lab, "Step").click()
+    lab.until("print(run.progress[0])", "1")
+    button(lab, "Step").click()
+    says(lab, "held before tick 2 of 10")
+    lab.page.wait_for_function("() => document.querySelectorAll('[role=option][data-kind$=_span]').length === 1")
+    button(lab, "Step").click()
+    says(lab, "held before tick 3 of 10: next B0 on rank 1; rank 0 rests")
+    lab.theme("JupyterLab Dark")
+    assert bars.count() == 3
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-pipeline-dark.png")
+    button(lab, "Resume").click()
+    says(lab, "finished")
+    lab.kernel("cluster.close()")
+    assert lab.cell_errors() == []
+    assert lab.errors == []

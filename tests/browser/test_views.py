@@ -64,6 +64,7 @@ def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open
     says(lab, "1 of 7: v₁ = x * y = 6.0 was computed.")
     nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
     assert nodes.count() == 3
+    assert lab.page.locator(".lab-search").first.is_hidden(), "three boxes are found by looking"
     assert lab.page.locator("[data-lab-twin] svg").first.is_hidden()
     lab.theme("JupyterLab Light")
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "graph-1.png")

@@ -222,7 +222,7 @@ def npz() -> bytes:
 def test_a_file_of_another_kind_is_refused(data: bytes, salvage: bool, load: Load) -> None:
     lines = refusal(load, data, salvage=salvage)
     assert lines[0] in ("this is no recording of the lab", "the recording is cut to almost nothing")
-    assert lines[2] == "hint:  recordings are written by rec.save(path)"
+    assert lines[2] == "hint:  recordings are written by rec.save(path), and by train --record on the command line"
 
 
 def test_bytes_after_the_end_are_refused(small: bytes, load: Load) -> None:

@@ -1,13 +1,14 @@
 """Ranks are held before each step of a collective: all before the same one, for as long as somebody looks."""
 
 import threading
+from time import perf_counter
 
 import numpy as np
 import pytest
 
 import lab
 from lab.errors import RunError
-from lab.events import ChunkMoved, CollectiveFinished, StepFinished, record
+from lab.events import ChunkMoved, CollectiveFinished, ReplicaAdvanced, StepFinished, record
 from lab.parallel import COLLECTIVES, DataParallel, Pipeline, run_ranks
 from lab.parallel.paper.plans import plan_steps
 from lab.parallel.ranks.hops import Allowed, AtHop, Hops
@@ -136,13 +137,23 @@ def test_ranks_that_are_held_in_an_all_reduce_do_what_the_run_is_asked(cluster, 
 
 @pytest.mark.slow
 def test_ranks_can_be_held_for_longer_than_they_would_wait_for_each_other(cluster):
+    warm, _ = begun(DataParallel(cluster, world_size=2))
+    warm.resume()
+    warm.wait(SOON)  # a first step waits for compilers, maybe for longer than a rank of this test waits
     run, _ = begun(DataParallel(cluster, world_size=2, timeout=1.0))
+    begin = perf_counter()
     run.step(of="hop")
     paused(run)
-    assert not run._changed.acquire() or not run._changed.wait(2.5)
-    run._changed.release()
+    since = perf_counter()
+    assert not run.wait_until("failed", timeout=2.5)
+    held = perf_counter() - since
     run.resume()
-    assert run.wait(SOON).state == "finished"
+    result = run.wait(SOON)
+    assert result.state == "finished"
+    took = perf_counter() - begin - held
+    told = [event.elapsed_ms for event in run.recording if isinstance(event, StepFinished | ReplicaAdvanced)]
+    assert max(told) / 1000 <= took  # time in which ranks were held is no time of their steps
+    assert result.elapsed_ms / 1000 <= took
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_starts(cluster):
         cluster.launch(programs.takes, bytes(40 << 20))
     with pytest.raises(ArgumentError, match="a program is a function"):
         cluster.launch(3)
-    with pytest.raises(ArgumentError, match=r"no such transport\ngiven: 'pigeon'"):
+    with pytest.raises(ArgumentError, match=r"no such transport\ngiven: transport='pigeon'"):
         cluster.launch(programs.where, transport="pigeon")
 
 

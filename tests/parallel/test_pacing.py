@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from lab.errors import ArgumentError, MeshError
 from lab.parallel import run_ranks
-from lab.parallel.pipeline import pacing
 from lab.parallel.pipeline.pacing import Device, Paced, PacedDevice, device_for
+from lab.parallel.ranks import machine
 
 MS = 1_000_000
 
@@ -121,7 +121,7 @@ def test_ranks_of_two_hosts_are_refused_on_all(monkeypatch, tmp_path):
             device_for(comm, Paced())
         return str(caught.value)
 
-    monkeypatch.setattr(pacing, "BOOT", tmp_path / "none")  # as on a system without /proc: the host's name
+    monkeypatch.setattr(machine, "BOOT", tmp_path / "none")  # as on a system without /proc: the host's name
     said = "a paced pipeline needs all ranks on one host\ngiven: 3 ranks on 2"
     hint = "hint:  its times are those of one clock; leave out paced="
     assert run_ranks(program, world_size=3) == [f"{said}\n{hint}"] * 3

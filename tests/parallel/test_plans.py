@@ -142,14 +142,25 @@ def test_a_hop_of_no_chunks_is_left_out_and_its_step_kept():
 def test_a_plan_without_yield_and_one_without_end_are_refused():
     with pytest.raises(PlanError, match="gave no steps\ngiven: None for rank 0\nhint:  a plan is a generator"):
         compile_plan(lambda rank, world_size, n_chunks: None, 0, 2)
-    with pytest.raises(PlanError, match=f"does not come to an end\ngiven: rank 0 has more than {MAX_STEPS:,} steps"):
+    with pytest.raises(PlanError, match=f"come to an end\ngiven: rank 0 of 2 ranks has more than {MAX_STEPS:,} steps"):
         compile_plan(endless, 0, 2)
 
 
-@pytest.mark.parametrize(("rank", "world_size", "n_chunks"), [(2, 2, 2), (-1, 2, 2), (0, 0, 1), (0, 2, 0)])
-def test_a_rank_outside_its_world_is_refused(rank, world_size, n_chunks):
-    with pytest.raises(PlanError, match="a plan needs a rank of its world and at least one chunk"):
+@pytest.mark.parametrize(
+    ("rank", "world_size", "n_chunks", "said"),
+    [
+        (2, 2, 2, "the rank is none of this world\ngiven: rank=2, world_size=2\nhint:  ranks are 0 to 1"),
+        (-1, 2, 2, "rank is a whole number of at least 0\ngiven: rank=-1\nhint:  ranks are 0 to 1"),
+        (1, 1, 1, "the rank is none of this world\ngiven: rank=1, world_size=1\nhint:  the only rank is 0"),
+        (0, 0, 1, "world_size is a whole number of at least 1\ngiven: world_size=0\nhint:  for example world_size=4"),
+        (0, 2, 0, "n_chunks is a whole number of at least 1\ngiven: n_chunks=0\nhint:  for example n_chunks=4"),
+        (0, 2, 2**80, "a buffer is not cut into so many chunks\ngiven: n_chunks=1,208,925,819,614,629,174,706,176"),
+    ],
+)
+def test_a_rank_outside_its_world_is_refused_by_the_argument_that_is_wrong(rank, world_size, n_chunks, said):
+    with pytest.raises(PlanError) as caught:
         compile_plan(RING, rank, world_size, n_chunks)
+    assert str(caught.value).startswith(said)
 
 
 def test_an_unknown_plan_is_answered_by_the_known_ones():
@@ -163,5 +174,6 @@ def test_a_learners_own_error_is_not_hidden():
     def plan(rank, world_size, n_chunks):
         yield (Send(1 // 0, 0, 1),)
 
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(PlanError, match="raised ZeroDivisionError on rank 0 of 2 ranks, step 0: ") as caught:
         compile_plan(plan, 0, 2)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -132,7 +132,7 @@ hint:  both are counted from 0"""),
         "rank 1, action 0: stage 0 lives on rank 0\ngiven: 0F0"),
     "a rank that rests": ("F0 F1 B0 B1\n-",
         "rank 1: runs the forward of micro-batch 0 never, expected once\ngiven: no action"),
-    "a rank too few": ("F0 F1 B0 B1", "the schedule is for another number of ranks\ngiven: 1 lines, 2 ranks"),
+    "a rank too few": ("F0 F1 B0 B1", "the schedule is for another number of ranks\ngiven: 1 line, 2 ranks"),
 }  # fmt: skip
 
 
@@ -170,10 +170,18 @@ def test_functions_that_yield_no_actions_or_no_end_are_refused():
         check_schedule([[Action("W", 0, 0)]], 1, 1)
 
 
-@pytest.mark.parametrize(("n_ranks", "n_micro", "chunks"), [(0, 1, 1), (1, 0, 1), (1, 1, 0)])
-def test_a_pipeline_of_nothing_is_refused(n_ranks, n_micro, chunks):
-    with pytest.raises(ScheduleError, match="at least one rank, one micro-batch and one stage a rank"):
-        check_schedule("gpipe", n_ranks, n_micro, chunks_per_rank=chunks)
+@pytest.mark.parametrize("name", ["n_ranks", "n_micro", "chunks_per_rank"])
+def test_a_pipeline_of_nothing_is_refused(name):
+    sizes = {"n_ranks": 1, "n_micro": 1, "chunks_per_rank": 1, name: 0}
+    with pytest.raises(ScheduleError, match=f"{name} is a whole number of at least 1\ngiven: {name}=0"):
+        check_schedule("gpipe", **sizes)
+
+
+def test_a_schedule_that_would_take_too_long_to_prove_is_refused_at_once():
+    with pytest.raises(ScheduleError, match="so many actions takes too long to prove\ngiven: 320,000,000 actions: "):
+        check_schedule("1f1b", 40_000, 4_000)
+    with pytest.raises(ScheduleError, match="at most 100,000"):
+        table_of("gpipe", 10**30, 1)
 
 
 def test_an_unknown_schedule_is_answered_by_the_known_ones():

@@ -125,7 +125,7 @@ def ran(
     batch = Batch(rng.normal(size=(4 * n_micro, 6)).astype(np.float32), rng.integers(0, 3, 4 * n_micro))
 
     def program(comm: Comm) -> None:
-        rank = PipelineRank(comm, stages, cross_entropy, table[comm.rank], n_micro, device_for(comm, paced))
+        rank = PipelineRank(comm, stages, cross_entropy, table, n_micro, device_for(comm, paced))
         for _ in range(n_steps):
             rank.step(batch)
 

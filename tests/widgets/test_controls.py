@@ -23,6 +23,7 @@ class FakeRun:
         self.recording = training(falling(10))
         self.rewound = threading.Event()
         self.units, self.breakpoints, self.graph = ("step", "op", "node"), (), None
+        self.is_inside = False
 
     def break_on(self, **condition):
         self.calls.append(condition)

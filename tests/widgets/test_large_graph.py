@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lab
+from lab.errors import ViewError
 from lab.events import OpRecorded
 from lab.nn import Transformer, TransformerBlock, cross_entropy
 from tests.widgets.golden import leaf, recorded
@@ -331,6 +332,41 @@ def test_of_several_passes_the_newest_is_drawn_and_the_others_are_told(backward)
     view.show_pass(0)
     assert "number 1 of 3 passes" in end(view).caption
     nothing_is_lost(view)
+
+
+def test_a_reader_chooses_the_pass_from_a_list_with_a_label_and_a_tip():
+    view = GraphView(transformer(2, n_passes=3))
+    assert view.widget is not None
+    choice = view._passes.widget
+    assert (choice.description, choice.layout.display) == ("Pass", None)
+    assert choice.tooltip
+    assert choice.options == (("newest", None), ("1", 0), ("2", 1), ("3", 2))
+    choice.value = 0
+    assert view.large.chosen == 0
+    assert "number 1 of 3 passes" in view.host._wanted["caption"]
+    view.show_pass(None)
+    assert choice.value is None
+    view.dispose()
+
+
+def test_where_all_passes_are_drawn_or_one_was_recorded_there_is_no_list_of_them():
+    for rec, most in ((transformer(2, n_passes=3), 2000), (TRANSFORMER, 60)):
+        view = GraphView(rec, most=most)
+        assert view.widget is not None
+        assert view._passes.widget.layout.display == "none"
+        view.dispose()
+
+
+def test_a_pass_that_has_not_begun_at_this_moment_says_so():
+    view = GraphView(transformer(2, n_passes=3))
+    view.show_pass(2)
+    assert "This pass has not begun at this moment." in view.picture_at(30).caption
+
+
+def test_a_pass_that_was_not_recorded_is_refused_in_three_lines():
+    with pytest.raises(ViewError, match="holds no such pass") as caught:
+        GraphView(TRANSFORMER).show_pass(1)
+    assert "given: pass 1, 1 recorded" in str(caught.value)
 
 
 def test_a_player_walks_through_the_passes():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import lab
-from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, bus
-from lab.parallel import check_schedule
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, StepFinished, bus
+from lab.parallel import check_schedule, table_of
+from lab.parallel.paper.ticks import ticks_of
 from lab.parallel.pipeline.pacing import Paced
 from tests.widgets.golden import recorded
-from tests.widgets.golden_pipeline import MS, pipeline, ran, recorded_by_ranks, told
+from tests.widgets.golden_pipeline import MS, delayed, pipeline, ran, recorded_by_ranks, told
 from widgets import Player
 from widgets.fold import Stretch
 from widgets.pictures.measure import text_width
@@ -101,6 +102,54 @@ def test_every_message_that_came_moves_once_in_its_direction(real):
             seen.append((edge.label[0], *((right, left) if token.backward else (left, right)), int(edge.label[1:])))
     events = [rec[int(p)] for p in rec.positions(ActivationMoved)]
     assert sorted(seen) == sorted((e.kind, e.src_stage, e.dst_stage, e.micro) for e in events)
+
+
+def test_messages_of_a_step_that_was_held_move_although_they_came_after_its_times():
+    """Its spans are told without the time in which it was held; when a message came is not."""
+    rows, begin = [], 0.0
+    for step in (1, 2):
+        mine = told(check_schedule("1f1b", 2, 2).slots, begin, n_stages=2)
+        late = 500 * MS if step == 1 else 0
+        rows += [(time + late * isinstance(e, ActivationMoved), rank, e) for time, rank, e in mine]
+        begin += 1000.0
+        rows.append((round(begin * MS) - 1, 0, StepFinished(step, 0, 1.0, 8, 50.0)))
+    view = PipelineView(recorded_by_ranks(rows))
+    moved = [view.picture_at(int(stop)).tokens for stop in Player(view).transport.stops]
+    assert sum(map(len, moved)) == 2 * 4
+
+
+def test_a_view_that_follows_shows_the_step_under_way_also_where_steps_are_quick(monkeypatch):
+    first = told(check_schedule("1f1b", 2, 2).slots, 0.0, n_stages=2)
+    second = [row for row in told(check_schedule("1f1b", 2, 2).slots, 100.0, n_stages=2) if row[0] < 103 * MS]
+    rec = recorded_by_ranks([*first, (50 * MS, 0, StepFinished(1, 0, 1.0, 8, 50.0)), *second])
+    monkeypatch.setattr(type(rec), "live", True)
+    view = PipelineView(rec)
+    assert view.text_at(len(rec)).startswith("Step 1 is over")
+    view.follows = True
+    assert "step 2: 3 actions so far" in view.text_at(len(rec))
+    assert "rank 1: F0; busy for 1 of 2 ticks" in view.text_at(len(rec))
+    stages = [node for node in view.picture_at(len(rec)).nodes if node.kind == "device"]
+    assert [node.sublabel for node in stages] == ["F1 done", "F0 done"]  # in one tick
+
+
+@pytest.mark.parametrize(("order", "n_ranks", "n_micro", "chunks"), [("1f1b", 4, 4, 1), ("gpipe", 2, 3, 2)])
+def test_a_step_under_way_is_drawn_by_the_ticks_of_its_schedule(order, n_ranks, n_micro, chunks):
+    """Whatever its times: a bar stands in the column in which its rank does it when it is held there."""
+    slots = delayed(order, n_ranks, n_micro, seed=3, chunks=chunks)
+    ticks = ticks_of(table_of(order, n_ranks, n_micro, chunks_per_rank=chunks), n_micro, chunks_per_rank=chunks)
+    view = PipelineView(recorded_by_ranks(told(slots, 0.0, n_stages=n_ranks * chunks)))
+    view.follows = True
+    columns = {str(action): k for k, tick in enumerate(ticks) for action in tick if action}
+    whole = view.picture_at(len(view.recording))
+    wide = {round(node.width, 3) for node in bars(whole).values()}
+    assert len(wide) == 1
+    for stop in Player(view).transport.stops:
+        scene = view.picture_at(int(stop))
+        lines = [mark.x for mark in scene.marks if mark.id.startswith("tick")]
+        for name, node in bars(scene).items():
+            assert node.x - node.width / 2 == pytest.approx(lines[columns[name]])
+    assert len([mark for mark in whole.marks if mark.id.startswith("tick")]) == len(ticks) + 1
+    assert not [mark for mark in whole.marks if mark.kind.startswith("ideal") or "ms" in mark.text.split()]
 
 
 # --- with known times ---

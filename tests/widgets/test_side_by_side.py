@@ -13,10 +13,25 @@ import lab
 from lab.errors import ViewError
 from lab.events import BackwardStarted, Recording, StepFinished, bus
 from tests.widgets.golden import product_plus_x, recorded, training
+from tests.widgets.golden_cluster import launch_of
+from tests.widgets.golden_pipeline import pipeline
+from tests.widgets.golden_ranks import collective, ranks_of, told, trained
 from tests.widgets.test_player_places import steps_recorded
-from widgets import GraphView, LossView, Player, SideBySide
+from widgets import (
+    ClusterView,
+    DataParallelView,
+    GradientView,
+    GraphView,
+    LossView,
+    PipelineView,
+    Player,
+    RingView,
+    SideBySide,
+    WhyView,
+)
 from widgets.landmarks import Landmarks
 from widgets.player.alignment import aligned
+from widgets.view import Spot
 
 
 def run(weight=3.0, more=0):
@@ -147,3 +162,95 @@ def test_recordings_with_nothing_in_common_can_still_be_seen():
     both = SideBySide(recorded([StepFinished(1, 0, 1.0, 1, 1.0)], kinds=[StepFinished]), rec, view=GraphView)
     assert both.comparison is None
     assert "no kind of events in common" in both.text
+
+
+# --- what shows the first difference is lit ---
+
+
+def lit_at(both, stop):
+    both.seek(stop)
+    return [v.picture_at(p).lit for v, p in zip(both.views, both._positions(), strict=True)]
+
+
+def later_unlike(weight):
+    """Two operations alike, the third is not."""
+    x = lab.tensor(2.0, requires_grad=True, name="x")
+    with lab.record() as rec:
+        y = lab.tanh(lab.exp(x)) * weight
+        y.backward()
+    return rec, str(y.node.id)
+
+
+@pytest.mark.parametrize("most", [60, 0])
+def test_the_box_of_the_first_difference_is_lit_from_then_on_and_not_before(most):
+    (a, node_a), (b, node_b) = later_unlike(3.0), later_unlike(4.0)
+    both = SideBySide(a, b, view=lambda rec: GraphView(rec, most=most))
+    assert both.widget is not None
+    at = both.first_unlike
+    assert at == 2
+    assert [lit_at(both, stop) for stop in range(at)] == [[frozenset(), frozenset()]] * at
+    # With the constant in which they differ and its arrow, where it has a box of its own.
+    lit = [{node, *((f"c{node}.1", f"{node}.1") if most else ())} for node in (node_a, node_b)]
+    for stop in range(at, len(both.transport.stops)):
+        assert lit_at(both, stop) == lit
+        assert [v.host._wanted["lit"] for v in both.views] == [sorted(f"#{name}" for name in own) for own in lit]
+    assert [f.pictures[0].lit for f in both.frames()][at - 1 : at + 1] == [frozenset(), lit[0]]
+    both.dispose()
+
+
+def test_what_a_reader_lights_has_precedence_over_the_difference():
+    (a, node), (b, _) = later_unlike(3.0), later_unlike(4.0)
+    both = SideBySide(a, b, view=GraphView)
+    both.to_end()
+    both.views[0].find("tanh")
+    assert node not in lit_at(both, 4)[0] != frozenset()
+
+
+def test_a_loss_has_a_line_at_the_step_of_the_first_difference():
+    both = SideBySide(training([3.0, 2.0, 1.0], every=10**9), training([3.0, 2.0, 1.5, 1.2], every=10**9))
+    both._spot()
+
+    def names(stop):
+        pairs = zip(both.views, both._pairs[stop], strict=True)
+        return [[t.name for t in v.picture_at(p).figure.data] for v, p in pairs]
+
+    assert names(1) == [["batch"], ["batch"]]
+    assert names(2) == [["batch", "first difference, step 3"]] * 2
+
+
+def test_ranks_of_the_first_difference_are_lit_with_their_cells():
+    arrays = ranks_of(3)
+    a = told(collective("all_reduce", "ring", arrays), detail="value")
+    b = told(collective("all_reduce", "ring", [arrays[0], arrays[1] + 1, arrays[2]]), detail="value")
+    both = SideBySide(a, b, view=RingView)
+    both._spot()
+    lit = lit_at(both, both.first_unlike)[0]
+    assert {name.partition(".")[0] for name in lit} == {"r1"}
+    assert len(lit) > 1
+
+
+@pytest.mark.parametrize(
+    ("made", "rec"),
+    [
+        pytest.param(GraphView, product_plus_x, id="graph"),
+        pytest.param(lambda rec: GraphView(rec, most=0), product_plus_x, id="large"),
+        pytest.param(lambda rec: WhyView(rec, "x"), product_plus_x, id="why"),
+        pytest.param(LossView, lambda: training([3.0, 2.0]), id="loss"),
+        pytest.param(GradientView, lambda: training([3.0, 2.0], every=1), id="gradients"),
+        pytest.param(RingView, lambda: told(collective("all_reduce", "ring", ranks_of(3))), id="ring"),
+        pytest.param(DataParallelView, lambda: trained(2), id="replicas"),
+        pytest.param(PipelineView, pipeline, id="pipeline"),
+        pytest.param(ClusterView, lambda: launch_of(2), id="cluster"),
+    ],
+)
+def test_every_view_lights_what_shows_an_event_and_never_fails_at_one(made, rec):
+    rec = rec()
+    view = made(rec)
+    plain = [view.picture_at(int(p)) for p in view.stop_positions(rec)]
+    changed = 0
+    for place in range(0, len(rec), max(1, len(rec) // 60)):
+        view.spot = Spot(place, place + 1, "here")
+        stop = int(np.searchsorted(view.stop_positions(rec), place + 1))
+        if stop < len(plain):
+            changed += view.picture_at(int(view.stop_positions(rec)[stop])) != plain[stop]
+    assert changed

@@ -81,6 +81,7 @@ class Panel:
     def __init__(self, question: Question, changed: Callable[[], object]) -> None:
         import ipywidgets as ipw
 
+        from widgets.live.buttons import pixels
         from widgets.live.host import SceneHost
         from widgets.pictures.scene import Scene
 
@@ -90,12 +91,12 @@ class Panel:
         self.grid.on_select(self._clicked)
         self.entry = ipw.Text(
             description="Entry", continuous_update=False, tooltip="Which entry: one number for each axis, as 0, 3",
-            layout=ipw.Layout(width="auto"), style={"description_width": "48px"},
+            layout=ipw.Layout(width="auto"), style={"description_width": pixels(48)},
         )  # fmt: skip
         self.entry.observe(self._typed, "value")
         self.paths = ipw.Select(
             description="Paths", rows=6, tooltip="A path lights up in the graph", layout=ipw.Layout(width="auto"),
-            style={"description_width": "48px"},
+            style={"description_width": pixels(48)},
         )  # fmt: skip
         self.paths.observe(self._picked, "value")
         self.words = ipw.HTML()

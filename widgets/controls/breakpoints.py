@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lab.errors import ArgumentError
-from widgets.live.buttons import button
+from widgets.live.buttons import button, pixels
 
 KINDS: Final[Mapping[str, str]] = {
     "loss above": "loss_above", "gradient norm above": "gradient_above", "first nan or inf": "nonfinite",
@@ -34,10 +34,10 @@ class Breakpoints:
 
         self.run, self._ask, self._shown = run, ask, ()
         kinds = [kind for kind in KINDS if kind in EVERYWHERE or "op" in run.units]
-        self.kind = ipw.Dropdown(description="Break on", options=kinds, layout=ipw.Layout(width="270px"),
+        self.kind = ipw.Dropdown(description="Break on", options=kinds, layout=ipw.Layout(width=pixels(270)),
                                  tooltip="Where the run shall pause by itself")  # fmt: skip
         self.value = ipw.Text(description="Bound", placeholder=HINTS[kinds[0]], continuous_update=False,
-                              layout=ipw.Layout(width="250px"), tooltip="The bound, or the place")  # fmt: skip
+                              layout=ipw.Layout(width=pixels(250)), tooltip="The bound, or the place")  # fmt: skip
         self.add = button("Add", "plus", "Pause by itself there, from the next step on", lambda: ask(self._add))
         self._list = ipw.HBox(layout=ipw.Layout(flex_flow="row wrap"))
         self.kind.observe(self._chosen, "value")

@@ -19,7 +19,7 @@ from lab.errors import LabError, ViewError
 from widgets.controls.breakpoints import Breakpoints
 from widgets.controls.step_picture import StepPicture
 from widgets.explosion import exploded
-from widgets.live.buttons import free_of_blocked_cell
+from widgets.live.buttons import free_of_blocked_cell, pixels
 from widgets.live.showing import close
 from widgets.pictures.theme import short
 from widgets.view import wording_of
@@ -28,6 +28,7 @@ log = logging.getLogger("widgets.controls")
 
 UNIT_WORDS: Mapping[str, str] = {
     "step": "training step", "op": "operation", "node": "backward node", "hop": "collective step",
+    "action": "pipeline action",
 }  # fmt: skip
 ENDED = ("finished", "stopped", "failed")
 WORDS: Mapping[str, str] = {
@@ -83,7 +84,7 @@ class RunControls:
             return self._parts[name]
 
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
-        where = ipw.Label(layout=ipw.Layout(min_width="150px"))
+        where = ipw.Label(layout=ipw.Layout(min_width=pixels(150)))
         self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
         buttons = [
             made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
@@ -96,7 +97,7 @@ class RunControls:
         )  # fmt: skip
         back.layout.display = "none"
         by = ipw.Dropdown(description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
-                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width="250px"))  # fmt: skip
+                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
         self._breakpoints, self._step_picture = Breakpoints(self.run, self._ask), StepPicture(self.run)
@@ -119,7 +120,7 @@ class RunControls:
         words = name.replace("_", " ")
         common: dict[str, Any] = {
             "description": words.capitalize(), "tooltip": f"{words}, from the next step on", "continuous_update": False,
-            "style": {"description_width": "initial"}, "layout": ipw.Layout(width="360px"),
+            "style": {"description_width": "initial"}, "layout": ipw.Layout(width=pixels(360)),
         }  # fmt: skip
         if value > 0:
             middle = math.log10(value)
@@ -223,7 +224,7 @@ class RunControls:
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
-            self._step_picture.refresh(parts["by"].value)
+            self._step_picture.refresh()
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
@@ -231,17 +232,17 @@ class RunControls:
         return trouble or bool(exploded(self.run.recording, self.run.progress[0]))
 
     def _trouble(self) -> str:
-        """Why the run holds or has failed, with the operation where it began; or that its loss exploded."""
+        """Why the run holds, waits or has failed, with the operation where it began; or that its loss exploded."""
         reason, trouble = getattr(self.run, "reason", ""), getattr(self.run, "trouble", None)
         if reason:
             where = getattr(trouble, "given", "")
             return f"{reason}{f': {where}' if where else ''}"
-        return exploded(self.run.recording, self.run.progress[0])
+        return getattr(self.run, "waits_for", "") or exploded(self.run.recording, self.run.progress[0])
 
     def _spoken(self, state: str, reason: str) -> str:
         """State changes are spoken, not each step; a pause is answered at once, though its step may last."""
         if state == "running" and getattr(self.run, "is_pausing", False):
-            return "‖ pausing after this step"
+            return f"‖ pausing after this step{f': {waits}' if (waits := getattr(self.run, 'waits_for', '')) else ''}"
         return f"{WORDS.get(state, state)}{f': {reason}' if reason else ''}"
 
     def dispose(self) -> None:

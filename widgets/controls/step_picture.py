@@ -1,4 +1,7 @@
-"""What happens within the step that a run is held in, below its controls: its graph, or the collective of its ranks."""
+"""What happens within the step that a run is held in, below its controls: its graph, or what its ranks do.
+
+Ranks that train copies are drawn with the collective that they are held in, the stages of a pipeline with their spans.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,42 @@ from typing import Any
 
 
 class StepPicture:
-    """A GraphView of `run.graph`, new with each step, or a RingView where ranks are held; nothing before that."""
+    """A GraphView of `run.graph`, new with each step, or what held ranks do; nothing before that."""
 
     def __init__(self, run: Any) -> None:
         import ipywidgets as ipw
 
         self.run = run
         self.view: Any = None
+        self._held_in = -1  # steps done when it was held within one last
         self.widget = ipw.VBox(layout=ipw.Layout(width="100%"))
 
-    def refresh(self, unit: str) -> None:
-        """Show the step that the run is in, if it is another one than before; `unit` is what it is stepped by."""
-        if self.run.graph is not None:
-            self._show(self.run.graph, "graph")
-        elif unit == "hop" and self.run.state == "paused" and self.run.reason:
-            self._show(self.run.recording, "ring")
-
-    def _show(self, recording: Any, kind: str) -> None:
-        if self.view is not None and self.view.recording is recording:
-            return
+    def refresh(self) -> None:
+        """Show the step that the run is in, if it is another one than before."""
         from widgets.views.graph.view import GraphView
+        from widgets.views.pipeline.view import PipelineView
         from widgets.views.ring.view import RingView
 
-        old, self.view = self.view, (GraphView if kind == "graph" else RingView)(recording)
+        if self.run.graph is not None:
+            self._show(GraphView, self.run.graph)
+        elif self.run.is_inside:
+            self._held_in = self.run.progress[0]
+            self._show(PipelineView if "action" in self.run.units else RingView, self.run.recording)
+        if isinstance(self.view, PipelineView):  # between two clicks it is not held, and in the same step
+            self._follow(self.run.progress[0] == self._held_in)
+
+    def _show(self, kind: type[Any], recording: Any) -> None:
+        if self.view is not None and self.view.recording is recording:
+            return
+        old, self.view = self.view, kind(recording)
         self.widget.children = (self.view.widget,)
         if old is not None:
             old.dispose()
+
+    def _follow(self, follows: bool) -> None:
+        if self.view.follows != follows:
+            self.view.follows = follows
+            self.view.show(self.view.position)
 
     def dispose(self) -> None:
         """Take it out of the page."""

@@ -5,7 +5,7 @@ import { magnified } from "./look.js";
 export const GLIDE = 350;
 export const ease = (part) => 1 - (1 - part) ** 3;
 const mix = (a, b, part) => a + (b - a) * part;
-const MARGIN = 28;
+export const MARGIN = 28;
 // Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
 export const readable = () => 0.9 * magnified();
 const largest = () => 1.25 * magnified();
@@ -73,7 +73,7 @@ export class Camera {
     const part = this.whole || all >= readable() ? null : lively();
     const k = Math.max(0.01, Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
     const along = (from, length, room, last, at, span) => {
-      if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
+      if (length * k <= room - MARGIN / 2) return room / 2 - (from + length / 2) * k;
       const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
       const centred = seen ? last : room / 2 - (at + span / 2) * k;
       return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, centred));

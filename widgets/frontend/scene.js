@@ -10,6 +10,7 @@ import { followTheme, magnified } from "./look.js";
 import { Marks } from "./marks.js";
 import { Minimap } from "./minimap.js";
 import { paintNode } from "./nodes.js";
+import { readablePart } from "./rest.js";
 import { Search, matches } from "./search.js";
 import { edgesIn, extentOf, livelyPart, nodesIn, within } from "./sight.js";
 import { Tip } from "./tip.js";
@@ -111,7 +112,7 @@ export function createScene(root, options = {}) {
     if (tree.nodes !== last?.nodes || tree.edges !== last?.edges || tree.extent !== last?.extent) camera.box = extentOf(tree.extent, nodes, edges);
     settle(!still);
     if (tree.nodes !== last?.nodes) {
-      search.offer(nodes.size, can("find"));
+      search.offer(nodes, edges, can("find"));
       if (search.words) search.again();
       minimap.update(nodes, look.mode);
     }
@@ -229,7 +230,7 @@ export function createScene(root, options = {}) {
     return camera.taken ? viewChanged(false) : camera.fit(glides, lively);
   }
 
-  const lively = () => livelyPart(nodes, edges, camera);
+  const lively = () => readablePart(livelyPart(nodes, edges, camera), camera);
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);
@@ -382,7 +383,7 @@ export function createScene(root, options = {}) {
   // Somebody listens now, or no more, to what a reader can ask for.
   function hears() {
     look.folds = can("fold");
-    search.offer(nodes.size, can("find"));
+    search.offer(nodes, edges, can("find"));
     repaint();
   }
 

@@ -1,7 +1,8 @@
 // A field that finds nodes by their words: Enter goes to the next, Shift+Enter back, Escape ends it; the count is spoken.
 import { html, setText } from "./common.js";
 
-const MANY_NODES = 40; // fewer are found by looking
+const HANDFUL = 15; // so few nodes are found by looking
+const OTHERS = new Set(["rank", "device", "forward_span", "backward_span"]); // of pictures that are no graphs
 const PATIENCE = 250; // ms after the last letter before the kernel is asked
 
 export class Search {
@@ -15,8 +16,16 @@ export class Search {
     this.field.addEventListener("input", () => this.find(this.field.value));
   }
 
-  offer(nNodes, asked) {
-    this.element.hidden = !(asked || nNodes > MANY_NODES || this.words);
+  // Where searching is of use: in a graph of more than a handful of nodes, or, if somebody else searches, of groups that
+  // may hold as many. A time axis or a ring is read by its places.
+  offer(nodes, edges, asked) {
+    const some = (test) => {
+      for (const { node } of nodes.values()) if (test(node)) return true;
+      return false;
+    };
+    const many = nodes.size > HANDFUL || (asked && some((node) => node.fold));
+    const graph = many && (asked || (edges.entries.size > 0 && !some((node) => OTHERS.has(node.kind))));
+    this.element.hidden = !(graph || this.words);
   }
 
   focus() {

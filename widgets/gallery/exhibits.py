@@ -93,14 +93,20 @@ EMPTY: dict[type[View[Any]], Callable[[Recording], View[Any]]] = {
 """How views that want more than a recording are shown one without events."""
 
 
-def part_of(exhibit: Exhibit, runs: Runs) -> Part:
-    """The player of an exhibit."""
+def shown_of(exhibit: Exhibit, runs: Runs) -> tuple[View[Any], Positions]:
+    """The view of an exhibit, and its stops."""
     view = exhibit.made(runs) if exhibit.made else exhibit.view(getattr(runs, exhibit.run))
     stops = stops_of([view])
     if exhibit.stops is not None:
         stops = exhibit.stops(stops)
     if exhibit.opens_at_end:  # what came after the last stop, as an evaluation, belongs to it
         stops = np.append(stops[:-1], len(view.recording))
+    return view, stops
+
+
+def part_of(exhibit: Exhibit, runs: Runs) -> Part:
+    """The player of an exhibit."""
+    view, stops = shown_of(exhibit, runs)
     return Part(frames_of([view], stops, MOST_FRAMES), exhibit.title, exhibit.about, exhibit.opens_at_end)
 
 

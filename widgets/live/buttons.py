@@ -20,6 +20,16 @@ INK: Final = "#000000"
 """Fill and text of a way out of trouble, in light and dark."""
 
 
+def pixels(n: int) -> str:
+    """A length of a control as CSS: so many pixels on a desk, more on a projector, as the text in it.
+
+    Example:
+        >>> pixels(32)
+        'calc(32px * var(--lab-scale, 1))'
+    """
+    return f"calc({n}px * var(--lab-scale, 1))"
+
+
 def button(name: str, icon: str, tooltip: str, action: Callable[[], object], *, style: str = "") -> Any:
     """An `ipw.Button` that says `name` and calls `action`.
 
@@ -34,7 +44,7 @@ def button(name: str, icon: str, tooltip: str, action: Callable[[], object], *, 
     """
     import ipywidgets as ipw
 
-    layout = ipw.Layout(width="auto", min_height="32px")
+    layout = ipw.Layout(width="auto", min_height=pixels(32))
     made = ipw.Button(description=name, icon=icon, tooltip=tooltip, button_style=style, layout=layout)
     made.add_class("lab-button")
     made.on_click(lambda _: action())

@@ -18,8 +18,8 @@ import traitlets
 from widgets.pictures import theme
 
 PICTURES = (
-    "common.js", "look.js", "geometry.js", "camera.js", "nodes.js", "sight.js", "boxes.js", "edges.js", "far.js",
-    "marks.js", "tokens.js", "minimap.js", "search.js", "tip.js", "walk.js", "scene.js", "chart.js",
+    "common.js", "look.js", "geometry.js", "camera.js", "rest.js", "nodes.js", "sight.js", "boxes.js", "edges.js",
+    "far.js", "marks.js", "tokens.js", "minimap.js", "search.js", "tip.js", "walk.js", "scene.js", "chart.js",
 )  # fmt: skip
 """The files that draw scenes and charts, in the notebook and on a page."""
 

@@ -35,9 +35,15 @@ class Look(anywidget.AnyWidget):
 
     _esm = bundle("common.js", "look.js", "look_cell.js")
     _css = """
-.lab-look { display: flex; flex-wrap: wrap; gap: 6px 16px; font-size: 13px; color: var(--jp-ui-font-color1, #333); }
+.lab-look {
+  display: flex; flex-wrap: wrap; gap: 6px 16px; color: var(--jp-ui-font-color1, #333);
+  font-size: calc(13px * var(--lab-scale, 1));
+}
 .lab-look label { display: flex; align-items: center; gap: 6px; }
-.lab-look select { min-height: 30px; font: inherit; color: inherit; background: var(--jp-layout-color1, #fff); }
+.lab-look select {
+  min-height: calc(30px * var(--lab-scale, 1)); font: inherit; color: inherit;
+  background: var(--jp-layout-color1, #fff);
+}
 .lab-look select:focus-visible { outline: 2px solid var(--jp-ui-font-color0, #000); outline-offset: 1px; }
 """
     theme = traitlets.Unicode().tag(sync=True)

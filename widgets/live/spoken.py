@@ -27,6 +27,7 @@ class Spoken(anywidget.AnyWidget):
         line.setAttribute("role", "status");
         line.setAttribute("aria-live", "polite");
         line.style.cssText = "min-height:1.4em;padding:2px 4px;white-space:pre-line";
+        line.style.fontSize = "calc(var(--lab-type-ui, var(--jp-ui-font-size1, 13px)) * var(--lab-scale, 1))";
         line.style.color = "var(--jp-ui-font-color1, inherit)";
         const draw = () => { line.textContent = model.get("text"); };
         draw();

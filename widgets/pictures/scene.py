@@ -5,7 +5,8 @@ It is a value: views return a new one, the host sends the browser only what diff
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 NODE_KINDS: tuple[str, ...] = (
@@ -137,3 +138,16 @@ class Scene:
     pinned: frozenset[str] = frozenset()
     provenance: str = ""
     made: str = ""
+
+
+def lit_up(scene: Scene, ids: Iterable[str]) -> Scene:
+    """The scene with those of `ids` lit that are drawn; as it was if none is, or if something stands out already.
+
+    Example:
+        >>> scene = Scene((Node("a", 0, 0, 9, 9, "a"), Node("b", 9, 0, 9, 9, "b")))
+        >>> sorted(lit_up(scene, ["b", "c"]).lit), lit_up(scene, ["c"]) is scene
+        (['b'], True)
+    """
+    wanted = frozenset(ids)
+    there = wanted & {*(node.id for node in scene.nodes), *(edge.id for edge in scene.edges)}
+    return scene if scene.lit or not there else replace(scene, lit=there)

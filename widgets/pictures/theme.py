@@ -230,7 +230,11 @@ def css_variables() -> str:
         return "".join(f"--lab-{colour}:{value};" for colour, value in COLOURS[name].items())
 
     chosen = "".join(f".lab-root[data-lab-theme={name}]{{{block(name)}}}\n" for name in THEMES[1:])
-    sizes = "".join(f".lab-root[data-lab-size={name}]{{--lab-scale:{scale:g};}}\n" for name, scale in SIZES.items())
+    # `:root`, too: controls of a notebook stand beside pictures, not in them.
+    sizes = "".join(
+        f":root[data-lab-size={name}],.lab-root[data-lab-size={name}]{{--lab-scale:{scale:g};}}\n"
+        for name, scale in SIZES.items()
+    )
     return f".lab-root{{{block(THEMES[0])}--lab-scale:1;}}\n{chosen}{sizes}"
 
 

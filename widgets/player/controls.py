@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from widgets.live.buttons import button
+from widgets.live.buttons import button, pixels
 from widgets.live.spoken import Spoken
 from widgets.player.timeline import Timeline
 
@@ -38,7 +38,7 @@ def made_for(player: Player) -> dict[str, Any]:
     chosen = player.speed if player.speed in dict(SPEEDS).values() else 1.0
     speed = ipw.Dropdown(
         description="Speed", options=SPEEDS, value=chosen, tooltip="How fast Play moves",
-        layout=ipw.Layout(width="180px"),
+        layout=ipw.Layout(width=pixels(180)),
     )  # fmt: skip
 
     def sped(change: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """SideBySide: two recordings of the same thing on one clock, and where they differ first.
 
-Step k stands beside step k, and between two steps stop beside stop: a run that does more has the other wait.
+Step k stands beside step k, and between two steps stop beside stop: a run that does more has the other wait. From the
+first difference on, what shows it is lit in both pictures.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from lab.events import Comparison, Recording, compare
 from widgets.fold import Positions, merged
 from widgets.player.alignment import Pairs, aligned
 from widgets.player.player import Player, views_of
-from widgets.view import View, recording_of
+from widgets.view import Spot, View, recording_of
 
 if TYPE_CHECKING:
     from widgets.export.page import Frame
@@ -143,6 +144,18 @@ class SideBySide(Player):
             marked = np.append(marked, at)
         return dict(sorted(names.items())), merged(np.sort(marked))
 
+    def _spot(self) -> None:
+        """From the first difference on, each picture lights what shows it."""
+        found = self.comparison.difference if self.comparison is not None else None
+        places = (-1, -1) if found is None else (found.a.position, found.b.position)
+        for view, place, last in zip(self.views, places, self._pairs[-1].tolist(), strict=True):
+            since = min(place + 1, last)  # what comes after the last stop is seen there
+            view.spot = Spot(place, since, "first difference") if place >= 0 else None
+
+    def _show(self) -> None:
+        self._spot()
+        super()._show()
+
     # --- what is seen ---
 
     @property
@@ -171,12 +184,14 @@ class SideBySide(Player):
         """Stops as frames of a stand-alone page, both pictures in each."""
         from widgets.export.film import frames_of
 
+        self._spot()
         return frames_of(self.views, self._moments(), most, self.marks, self._notes(), self.names)
 
     def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
         """Write a page that plays both, without kernel or network; .svg and .png as in `Player.export`."""
         from widgets.export.film import written
 
+        self._spot()
         about, at = self._words(), self.transport.index
         return written(path, self.views, self._moments(), self.marks, self._notes(), self.names, about, at=at,
                        theme=theme, scale=scale)  # fmt: skip

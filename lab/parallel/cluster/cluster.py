@@ -18,6 +18,7 @@ from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
 from lab.parallel.cluster.interrupts import uninterrupted
 from lab.parallel.cluster.launching import Launch, require_running
+from lab.words import shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -88,7 +89,7 @@ class Cluster:
         if isinstance(client, Client):
             return client
         if not isinstance(client, str):
-            raise ArgumentError("a cluster is used through a Client or an address", given=f"client={client!r}"[:200],
+            raise ArgumentError("a cluster is used through a Client or an address", given=f"client={shown(client)}",
                                 hint='for example client="tcp://127.0.0.1:8786"')  # fmt: skip
         try:
             made = Client(client, timeout=10)  # type: ignore[no-untyped-call]

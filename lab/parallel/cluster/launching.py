@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextvars import copy_context
 from time import monotonic
@@ -28,6 +28,7 @@ from lab.parallel.news.feed import SETTLE
 from lab.parallel.ranks.hearing import Hearing
 from lab.parallel.ranks.mailbox import Outbox
 from lab.parallel.transport import sending
+from lab.words import one_of, shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -43,6 +44,27 @@ PAYLOAD_LIMIT = 64 << 20
 """Bytes of program and arguments, over all ranks: they travel through the scheduler."""
 
 
+def counted_ranks(ranks: Sequence[int]) -> str:
+    """Ranks by their numbers.
+
+    Example:
+        >>> counted_ranks([1]), counted_ranks([0, 2])
+        ('rank 1', 'ranks 0, 2')
+    """
+    return f"rank{'s' if len(ranks) != 1 else ''} {', '.join(map(str, ranks))}"
+
+
+def require_transport(transport: object) -> None:
+    """Refuse what is no transport.
+
+    Raises:
+        ArgumentError: so it is.
+    """
+    if not (isinstance(transport, str) and transport in TRANSPORTS):
+        raise ArgumentError("there is no such transport", given=f"transport={shown(transport)}",
+                            hint=one_of(transport, TRANSPORTS))  # fmt: skip
+
+
 class Launch:
     """One run of a program on all its ranks.
 
@@ -50,7 +72,7 @@ class Launch:
         run: its name, unique. Events of its ranks carry the name of the run in which it was launched (`ORIGIN`).
         workers: address of each rank's worker, once it has them.
         state: "waiting" for workers, "running", "finished", "stopped" or "failed".
-        waits_for: why it still waits, as arithmetic.
+        waits_for: why it still waits for workers, as arithmetic; when it comes to its end, for which ranks.
     """
 
     def __init__(
@@ -66,14 +88,12 @@ class Launch:
         transport: str,
         n_started: int = 0,
     ) -> None:
-        if transport not in TRANSPORTS:
-            hint = f"one of {', '.join(TRANSPORTS)}"
-            raise ArgumentError("there is no such transport", given=repr(transport), hint=hint)
+        require_transport(transport)
         if world_size is not None:
             world_size = whole("world_size", world_size, least=1, hint="one rank per worker; None takes all workers")
         for name, seconds in (("timeout", timeout), ("time_limit", time_limit)):
             if seconds is not None and not number(name, seconds, hint="in seconds") > 0:
-                raise ArgumentError("a time-out is a positive number of seconds", given=f"{name}={seconds}",
+                raise ArgumentError("a time-out is a positive number of seconds", given=f"{name}={shown(seconds)}",
                                     hint="60 is usual")  # fmt: skip
         wait = number("wait", wait, hint="in seconds; 0 does not wait for workers")
         require_running(client)
@@ -94,7 +114,7 @@ class Launch:
         self._thread = thread
 
     def __repr__(self) -> str:
-        return f"<Launch {self.run}: {self.state}{', ' + self.waits_for if self.state == 'waiting' else ''}>"
+        return f"<Launch {self.run}: {self.state}{', ' + self.waits_for if self.waits_for else ''}>"
 
     def result(self, timeout: float | None = None) -> list[Any]:
         """What the program returned, by rank; waits for it. Ctrl-C while waiting stops all ranks.
@@ -194,6 +214,7 @@ class Launch:
             self.state = "stopped" if self._stopped else "failed"
         finally:
             self._mail.close()
+            self.waits_for = ""
             self._done.set()
             if self._hearing is not None:
                 self._hearing.close()
@@ -240,7 +261,7 @@ class Launch:
 
     def _attend(self, side: ClientSide, lease: dict[str, Any], futures: list[Any]) -> list[Any]:
         self._generation, self.workers = int(lease["generation"]), tuple(lease["workers"])
-        self.state, self._hearing = "running", Hearing(lambda: side.hear(self.run))
+        self.state, self.waits_for, self._hearing = "running", "", Hearing(lambda: side.hear(self.run))
         found = {worker: about["versions"] for worker, about in zip(self.workers, lease["about"], strict=True)}
         if table := differences(versions(), found):
             raise MeshError("workers have other versions than this process", given=table,
@@ -291,6 +312,9 @@ class Launch:
             now = monotonic()
             if watching.done() and settle == float("inf"):
                 settle = now + SETTLE
+            if self._stopped or watching.done():
+                left = [rank for rank in range(len(futures)) if rank not in outcomes]
+                self.waits_for = f"waiting for the end of {counted_ranks(left)}" if left else ""
             if len(outcomes) == len(futures) or now >= settle:
                 return outcomes
             if watching.done() and self._knows_enough(watching, outcomes, len(futures)):

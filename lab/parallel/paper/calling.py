@@ -1,4 +1,4 @@
-"""Calling what a learner wrote: whether it takes the arguments, and in which line of theirs something was raised.
+"""Calling what a learner wrote: whether it takes the arguments, what it yields, and in which line of theirs it raised.
 
 Frames of the lab, of installed packages and of Python itself are no lines of theirs: nobody looks there first.
 """
@@ -9,10 +9,14 @@ import inspect
 import linecache
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from lab.errors import LabError, PlanError, ScheduleError
 from lab.events.cells import cell_of
+from lab.words import counted, said, shown
 
 _OURS = str(Path(__file__).parents[2])
 _PYTHON = tuple(sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))
@@ -65,6 +69,17 @@ def line_where(error: BaseException) -> str:
     return f"{place_of(cell_of(place[0]) or place[0], place[1])}{f': {text}' if text else ''}"
 
 
+def name_of(function: object) -> str:
+    """The name of a plan or a schedule for messages.
+
+    Example:
+        >>> name_of(misfit), name_of(3)
+        ('misfit', '3')
+    """
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else shown(function, 40)
+
+
 def misfit(function: object, n: int) -> str:
     """Why a function cannot be called with `n` arguments by position; "" if it can, or says nothing of its arguments.
 
@@ -83,3 +98,59 @@ def misfit(function: object, n: int) -> str:
     except TypeError:
         return f"it takes {signature}"
     return ""
+
+
+class Nothing(NamedTuple):
+    """What a learner's function gave that cannot be gone through."""
+
+    made: object
+
+
+class Own(NamedTuple):
+    """A plan or a schedule of a learner's, about to be asked for the order of one rank."""
+
+    what: str
+    """"plan" or "schedule"."""
+    name: str
+    unit: str
+    """Of what it yields: "step" or "action"."""
+    function: Callable[..., Any]
+    call: tuple[int, int, int]
+    """What it is called with: rank, number of ranks, and the third."""
+    more: dict[str, int]
+    """By name, beside them."""
+
+    def takes(self, most: int) -> list[Any] | Nothing:
+        """The first `most` of what it yields.
+
+        Raises:
+            PlanError, ScheduleError: it raised by itself; the error of theirs is the cause.
+            LabError: as the lab raised it where no line of theirs was at work.
+        """
+        got: list[Any] | None = None
+        try:
+            made = self.function(*self.call, **self.more)
+            if not isinstance(made, Iterable):
+                return Nothing(made)
+            got = []
+            for one in islice(made, most):
+                got.append(one)  # how many there were is told when the next one raises
+        except Exception as why:
+            where = line_where(why)
+            if isinstance(why, LabError) and not where:
+                raise
+            raise self._raised(why, where, -1 if got is None else len(got)) from why
+        return got
+
+    def _raised(self, why: Exception, where: str, at: int) -> LabError:
+        rank, n_ranks, _ = self.call
+        place = f"rank {rank} of {counted(n_ranks, 'rank')}" + (f", {self.unit} {at}" if at >= 0 else "")
+        text = f": {said(why)}" if said(why) else ""
+        problem = f"{self.what} {self.name!r} raised {type(why).__name__} on {place}{text}"
+        name = self.name if self.name.isidentifier() else self.what
+        more = "".join(f", {key}={value}" for key, value in self.more.items())
+        given = where or "no line of yours: what raised it is written elsewhere"
+        hint = f"list({name}({', '.join(map(str, self.call))}{more})) in a cell raises it alone, for %debug"
+        if self.what == "schedule":
+            return ScheduleError(problem, given=given, hint=hint)
+        return PlanError(problem, given=given, hint=hint, rank=rank, step=at)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from lab.errors import PlanError
 from lab.parallel.paper.additions import Additions
 from lab.parallel.paper.lockstep import Hop, lockstep
-from lab.parallel.paper.operations import Counts, promised
-from lab.parallel.paper.plans import Plan, Send, Step, elements, plan_of, require_whole, steps_of
+from lab.parallel.paper.operations import Counts, promised, require_operation
+from lab.parallel.paper.plans import Plan, Send, Step, elements, plan_of, require_count, steps_of
 from lab.parallel.paper.reference import first_difference
 
 MOST_RANKS = 128
@@ -65,14 +65,24 @@ class PlanReport:
         return self.bytes_by_link(self.n_chunks, 1)
 
     def bytes_sent(self, n_elements: int, itemsize: int) -> tuple[int, ...]:
-        """Bytes that each rank sends of a buffer of this size; exact, also where chunks differ by an element."""
+        """Bytes that each rank sends of a buffer of this size; exact, also where chunks differ by an element.
+
+        Raises:
+            PlanError: a size that is no whole number, or below 0.
+        """
         total: Counter[int] = Counter()
         for (src, _), n_bytes in self.bytes_by_link(n_elements, itemsize).items():
             total[src] += n_bytes
         return self._by_rank(total)
 
     def bytes_by_link(self, n_elements: int, itemsize: int) -> dict[tuple[int, int], int]:
-        """Bytes that go over each link, by (source, destination), for a buffer of this size."""
+        """Bytes that go over each link, by (source, destination), for a buffer of this size.
+
+        Raises:
+            PlanError: a size that is no whole number, or below 0.
+        """
+        n_elements = require_count("n_elements", n_elements, least=0)
+        itemsize = require_count("itemsize", itemsize, least=1)
         total: Counter[tuple[int, int]] = Counter()
         for hop in self.hops:
             part = elements(hop.start, hop.stop, self.n_chunks, n_elements)
@@ -109,8 +119,9 @@ def check_plan(
             passes whether it looks like the reference or not.
 
     Raises:
-        PlanError: more ranks than `MOST_RANKS`, a function of other arguments, a hop that cannot be,
-            ranks that wait for each other, a part that is missing, lost or counted twice.
+        PlanError: no such operation or plan, more ranks than `MOST_RANKS`, a function of other arguments or one that
+            raises by itself, a hop that cannot be, ranks that wait for each other, a part that is missing, lost or
+            counted twice.
 
     Example:
         >>> print(check_plan("all_reduce", "ring", 4))
@@ -118,18 +129,24 @@ def check_plan(
         >>> check_plan("all_reduce", "naive", 4).chunks_sent
         (12, 4, 4, 4)
     """
-    require_whole("world_size", world_size)
+    require_operation(operation)
+    plan = plan_of(operation, plan)
+    right = None if reference is None else plan_of(operation, reference)
+    world_size = require_count("world_size", world_size, least=1)
+    n_cuts = world_size if n_chunks is None else require_count("n_chunks", n_chunks, least=1)
     if world_size > MOST_RANKS:
         raise PlanError("a world of so many ranks takes too long to prove", given=f"world_size={world_size:,}",
                         hint=f"at most {MOST_RANKS}; of more ranks formulas tell the costs: in a ring of n each rank "
                         "sends 2 (n - 1) / n buffers in 2 (n - 1) steps")  # fmt: skip
-    n_cuts = world_size if n_chunks is None else n_chunks
-    plan = plan_of(operation, plan)
-    steps = [steps_of(plan, rank, world_size, n_cuts) for rank in range(max(world_size, 1))]
+    if n_cuts * world_size**2 > MOST_RANKS**3:
+        raise PlanError("a buffer of so many chunks takes too much memory to prove", given=f"n_chunks={n_cuts:,}",
+                        hint=f"at most {MOST_RANKS**3 // world_size**2:,} for {world_size} ranks; one for each rank "
+                        "proves a plan for all sizes")  # fmt: skip
+    steps = [steps_of(plan, rank, world_size, n_cuts) for rank in range(world_size)]
     try:
         return _checked(operation, steps, n_cuts)
     except PlanError as why:
-        there = reference and first_difference(operation, steps, plan_of(operation, reference), n_cuts)
+        there = right and first_difference(operation, steps, right, n_cuts)
         if not there:
             raise
         raise PlanError(there.text, given=why.problem, hint=why.hint, rank=there.rank, step=there.step) from None

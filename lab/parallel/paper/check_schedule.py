@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from lab.checks import number
 from lab.errors import ScheduleError
-from lab.parallel.paper.schedules import KINDS, Action, Schedule, Table, format_table, require_sizes, table_of
+from lab.parallel.paper.schedules import KINDS, Action, Schedule, Table, format_table, sizes_of, table_from, table_of
+from lab.words import counted, shown
+
+MOST_TIME = 1e12
+"""Of one action, in any unit: sums of so many stay exact enough to be compared."""
 
 
 class Slot(NamedTuple):
@@ -73,7 +78,8 @@ def check_schedule(
         backward: time of a backward.
 
     Raises:
-        ScheduleError: an action on the wrong rank, twice or missing, or two actions that wait for each other.
+        ScheduleError: no such schedule, a size that is none, a time that is not positive, a function that raises by
+            itself, an action on the wrong rank, twice or missing, or two actions that wait for each other.
 
     Example:
         >>> print(check_schedule("1f1b", 2, 3))
@@ -81,13 +87,35 @@ def check_schedule(
         F0 B0 F1 B1 F2 B2
         makespan 12, bubble 25.0% (text book 25.0%), live activations 2, 1
     """
+    forward, backward = _time("forward", forward), _time("backward", backward)
+    n_ranks, n_micro, chunks_per_rank = sizes_of(n_ranks, n_micro, chunks_per_rank)
     if isinstance(order, tuple | list):
-        require_sizes(n_ranks, n_micro, chunks_per_rank)
-        table = tuple(map(tuple, order))
+        table = table_from(order)
     else:
         table = table_of(order, n_ranks, n_micro, chunks_per_rank=chunks_per_rank)
+    return proved(table, n_ranks, n_micro, chunks_per_rank, forward, backward)
+
+
+def _time(name: str, value: object) -> float:
+    hint = f"in any unit: {name}={1 if name == 'forward' else 2} is usual"
+    time = number(name, value, hint=hint, error=ScheduleError)
+    if not 0 < time <= MOST_TIME:
+        raise ScheduleError(f"the time of a {name} is above 0 and at most {MOST_TIME:g}",
+                            given=f"{name}={shown(value)}", hint=hint)  # fmt: skip
+    return time
+
+
+def proved(
+    table: Table, n_ranks: int, n_micro: int, chunks_per_rank: int, forward: float, backward: float
+) -> ScheduleReport:
+    """`check_schedule` for an order and sizes that have been looked at; times may also be 0, as they may be measured.
+
+    Raises:
+        ScheduleError: an action on the wrong rank, twice or missing, or two actions that wait for each other.
+    """
     if len(table) != n_ranks:
-        raise ScheduleError("the schedule is for another number of ranks", given=f"{len(table)} lines, {n_ranks} ranks",
+        given = f"{counted(len(table), 'line')}, {counted(n_ranks, 'rank')}"
+        raise ScheduleError("the schedule is for another number of ranks", given=given,
                             hint='one line a rank; "-" for a rank that rests')  # fmt: skip
     n_stages = n_ranks * chunks_per_rank
     for rank, actions in enumerate(table):
@@ -126,9 +154,6 @@ def needs(action: Action, n_stages: int) -> tuple[Action, ...]:
 def _refuse_foreign(rank: int, actions: Sequence[Action], n_ranks: int, n_stages: int, n_micro: int) -> None:
     for at, (kind, stage, micro) in enumerate(actions):
         where = f"rank {rank}, action {at}"
-        if kind not in KINDS:
-            raise ScheduleError(f"{where}: there is no kind {kind!r}", given=repr(actions[at]),
-                                hint='"F" is forward, "B" is backward')  # fmt: skip
         if not (micro in range(n_micro) and stage in range(n_stages)):
             raise ScheduleError(f"{where}: {KINDS[kind]} of micro-batch {micro} on stage {stage}, which does not exist",
                                 given=f"{n_micro} micro-batches, {n_stages} stages",

@@ -14,8 +14,9 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lab.errors import MeshError, PlanError
-from lab.parallel.paper.plans import Plan, Recv, Send, Step, chunks, elements, steps_of
+from lab.errors import DTypeError, MeshError, PlanError
+from lab.parallel.paper.plans import Plan, Recv, Send, Step, chunks, elements, require_count, steps_of
+from lab.words import shown
 
 T = TypeVar("T")
 D = TypeVar("D", bound=np.generic)
@@ -44,6 +45,9 @@ class _Message(NamedTuple, Generic[T]):
     send: Send
     payload: T
 
+
+NUMERIC = "iufcb"
+"""Kinds of dtypes that ranks add."""
 
 Wires = dict[tuple[int, int], deque[_Message[T]]]
 
@@ -143,6 +147,21 @@ def _refuse_lost(wires: Wires[T]) -> None:
         )
 
 
+def require_arrays(arrays: object) -> None:
+    """Refuse what is no list of NumPy arrays, one for each rank.
+
+    Raises:
+        MeshError: so it is, or the list is empty.
+    """
+    if not isinstance(arrays, list | tuple) or not arrays:
+        raise MeshError("each rank brings an array of its own", given=f"arrays={shown(arrays)}",
+                        hint="a list with one array for each rank: [np.ones(4)] * 3")  # fmt: skip
+    for rank, array in enumerate(arrays):
+        if not isinstance(array, np.ndarray):
+            raise MeshError("all ranks must bring NumPy arrays", given=f"rank {rank}: {shown(array)}",
+                            hint="np.asarray makes one")  # fmt: skip
+
+
 def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int | None = None) -> list[npt.NDArray[D]]:
     """What each rank holds after the plan, computed in one process; the arrays given are not changed.
 
@@ -155,7 +174,8 @@ def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int 
         n_chunks: one for each rank if not given; need not divide the size.
 
     Raises:
-        MeshError: ranks disagree on shape or dtype.
+        MeshError: no arrays, something else than arrays, or ranks that disagree on shape or dtype.
+        DTypeError: arrays of a dtype that cannot be added, and the plan adds.
         PlanError: the plan cannot run.
 
     Example:
@@ -164,6 +184,7 @@ def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int 
         >>> [x.tolist() for x in simulate_arrays(ring, [np.array([1.0, 2.0]), np.array([10.0, 20.0])])]
         [[11.0, 22.0], [11.0, 22.0]]
     """
+    require_arrays(arrays)
     for rank, array in enumerate(arrays):
         if (array.shape, array.dtype) != (arrays[0].shape, arrays[0].dtype):
             raise MeshError(
@@ -171,8 +192,12 @@ def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int 
                 given=f"rank 0: {arrays[0].dtype} {arrays[0].shape}, rank {rank}: {array.dtype} {array.shape}",
                 hint="pad the shorter one, or cast before the collective",
             )
-    n_cuts = len(arrays) if n_chunks is None else n_chunks
+    n_cuts = len(arrays) if n_chunks is None else require_count("n_chunks", n_chunks, least=1)
     steps = [steps_of(plan, rank, len(arrays), n_cuts) for rank in range(len(arrays))]
+    hops = (hop for own in steps for step in own for hop in step)
+    if arrays[0].dtype.kind not in NUMERIC and any(isinstance(hop, Recv) and hop.reduce for hop in hops):
+        raise DTypeError("ranks add numbers", given=f"dtype {arrays[0].dtype}",
+                         hint="convert it with astype to float32 or float64")  # fmt: skip
     held = [array.flatten() for array in arrays]
 
     def part(hop: Send | Hop) -> slice:

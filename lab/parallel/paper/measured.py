@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from lab.errors import ScheduleError
-from lab.parallel.paper.check_schedule import ScheduleReport, Slot, check_schedule
+from lab.parallel.paper.check_schedule import ScheduleReport, Slot, proved
+from lab.parallel.paper.schedules import table_from
 
 
 def measured(slots: Sequence[Slot]) -> ScheduleReport:
@@ -22,6 +23,7 @@ def measured(slots: Sequence[Slot]) -> ScheduleReport:
         ScheduleError: no spans.
 
     Example:
+        >>> from lab.parallel import check_schedule
         >>> report = measured(check_schedule("1f1b", 2, 3).slots)
         >>> report.makespan, report.bubble, report.peak_live
         (12.0, 0.25, (2, 1))
@@ -62,6 +64,7 @@ def on_paper(report: ScheduleReport) -> ScheduleReport:
         ScheduleError: the order is no whole step, so that some action would wait for ever or is missing.
 
     Example:
+        >>> from lab.parallel import check_schedule
         >>> late = [Slot(s.rank, s.action, 1.5 * s.start, 1.5 * s.start + s.stop - s.start)
         ...         for s in check_schedule("gpipe", 2, 2).slots]
         >>> measured(late).makespan, on_paper(measured(late)).makespan
@@ -71,5 +74,4 @@ def on_paper(report: ScheduleReport) -> ScheduleReport:
     n_stages = 1 + max(s.action.stage for s in report.slots)
     mean = {kind: sum(times) / len(times) if times else 0.0 for kind, times in lasts.items()}
     n_chunks = max(1, n_stages // report.n_ranks)
-    return check_schedule(report.order, report.n_ranks, report.n_micro, chunks_per_rank=n_chunks, forward=mean["F"],
-                          backward=mean["B"])  # fmt: skip
+    return proved(table_from(report.order), report.n_ranks, report.n_micro, n_chunks, mean["F"], mean["B"])

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import PlanError
-from lab.parallel.paper.plans import block
+from lab.parallel.paper.plans import block, require_count
+from lab.words import one_of, shown
 
 Promise = Callable[[int, int, int], Iterable[int] | None]
 """`promise(rank, owner, world_size)`: whose parts `rank` holds in the block of `owner`; None: anything may be there."""
@@ -70,6 +71,24 @@ def shift(rank: int, owner: int, world_size: int) -> Iterable[int]:
     return ((rank - 1) % world_size,)
 
 
+def require_operation(operation: object) -> None:
+    """Refuse what is no operation.
+
+    Raises:
+        PlanError: so it is.
+
+    Example:
+        >>> require_operation("all_redcue")
+        Traceback (most recent call last):
+        lab.errors.PlanError: there is no such operation
+        given: operation='all_redcue'
+        hint:  did you mean 'all_reduce'? One of all_reduce, reduce, broadcast, reduce_scatter, all_gather, ...
+    """
+    if not isinstance(operation, str) or operation not in OPERATIONS:
+        raise PlanError("there is no such operation", given=f"operation={shown(operation)}",
+                        hint=one_of(operation, OPERATIONS))  # fmt: skip
+
+
 def promised(operation: str, world_size: int, n_chunks: int) -> Counts:
     """How often each rank's part is in each chunk of each rank at the end.
 
@@ -77,14 +96,15 @@ def promised(operation: str, world_size: int, n_chunks: int) -> Counts:
         (world_size, n_chunks, world_size): rank, chunk, whose part; -1 where anything may be.
 
     Raises:
-        PlanError: no operation has this name.
+        PlanError: no operation has this name, or a world without ranks or chunks.
 
     Example:
         >>> promised("reduce_scatter", 2, 2).tolist()
         [[[1, 1], [-1, -1]], [[-1, -1], [1, 1]]]
     """
-    if operation not in OPERATIONS:
-        raise PlanError("there is no such operation", given=repr(operation), hint=f"one of {', '.join(OPERATIONS)}")
+    require_operation(operation)
+    world_size = require_count("world_size", world_size, least=1)
+    n_chunks = require_count("n_chunks", n_chunks, least=1)
     counts = np.full((world_size, n_chunks, world_size), -1, np.int64)
     for rank in range(world_size):
         for owner in range(world_size):

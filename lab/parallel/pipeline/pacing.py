@@ -7,24 +7,22 @@ sleep is late is made up by the next one; sleeping so long in each action would 
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from socket import gethostname
 from time import perf_counter_ns
 
 import numpy as np
 
 from lab.checks import number
 from lab.errors import ArgumentError, MeshError
+from lab.parallel.ranks.machine import machine
 from lab.parallel.ranks.runtime import Comm
+from lab.words import shown
 
 LATE = 4
 """More than 1/4 of an action behind, the paper gives in: the action's times are the real ones."""
 NAP_S = 0.05
 """A rank that sleeps looks around so often: a launch that is stopped must not wait for a slow device."""
-BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Paced:
             hint = f"{name}=20 lasts 20 milliseconds"
             if not 0 < number(name, getattr(self, name), hint=hint) <= 60_000:
                 raise ArgumentError("an action of a paced device lasts more than 0 ms and at most a minute",
-                                    given=f"{name}={getattr(self, name)!r}", hint=hint)  # fmt: skip
+                                    given=f"{name}={shown(getattr(self, name))}", hint=hint)  # fmt: skip
 
     def nominal_ns(self, kind: str) -> int:
         """How long an action of this kind ("F" or "B") lasts at least, in nanoseconds."""
@@ -61,17 +59,24 @@ class Paced:
 
 
 class Device:
-    """When an action begins and ends: as measured. Times are of `time.perf_counter_ns`."""
+    """When an action begins and ends: as measured.
+
+    Attributes:
+        clock: nanoseconds, on all ranks alike; that of `time.perf_counter_ns`, where nobody holds the ranks.
+    """
 
     paced = False
 
+    def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.clock = clock
+
     def begin(self, kind: str, after_ns: int) -> int:
         """The start of an action whose needs were done at `after_ns`."""
-        return perf_counter_ns()
+        return self.clock()
 
     def end(self, kind: str, start_ns: int) -> int:
         """The end of an action whose work is done."""
-        return perf_counter_ns()
+        return self.clock()
 
 
 class PacedDevice(Device):
@@ -94,7 +99,8 @@ class PacedDevice(Device):
     def __init__(
         self, times: Paced, clock: Callable[[], int] = perf_counter_ns, sleep: Callable[[float], object] = time.sleep
     ) -> None:
-        self._times, self._clock, self._sleep = times, clock, sleep
+        super().__init__(clock)
+        self._times, self._sleep = times, sleep
         self._free_ns = 0  # when this rank's last action ended, on paper
 
     def begin(self, kind: str, after_ns: int) -> int:
@@ -102,14 +108,14 @@ class PacedDevice(Device):
 
     def end(self, kind: str, start_ns: int) -> int:
         end_ns = start_ns + self._times.nominal_ns(kind)
-        while (left_ns := end_ns - self._clock()) > 0:
+        while (left_ns := end_ns - self.clock()) > 0:
             self._sleep(min(left_ns / 1e9, NAP_S))
         self._free_ns = self._held_to(end_ns, kind)
         return self._free_ns
 
     def _held_to(self, paper_ns: int, kind: str) -> int:
         """A time on paper, or the real one where the paper is too far behind."""
-        now_ns = self._clock()
+        now_ns = self.clock()
         return now_ns if now_ns - paper_ns > self._times.nominal_ns(kind) / LATE else paper_ns
 
 
@@ -122,7 +128,7 @@ def device_for(comm: Comm, paced: Paced | None) -> Device:
     if paced is None:
         return Device()
     hosts = np.zeros(comm.world_size, np.int64)
-    hosts[comm.rank] = zlib.crc32((BOOT.read_text("ascii") if BOOT.exists() else gethostname()).encode())
+    hosts[comm.rank] = machine()
     n_hosts = len(set(comm.agree(hosts).tolist()))
     if n_hosts > 1:
         raise MeshError("a paced pipeline needs all ranks on one host", given=f"{comm.world_size} ranks on {n_hosts}",

@@ -6,7 +6,6 @@ training differs from that of one process by the order of additions alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from lab.parallel.pipeline.pipeline_rank import PipelineRank
 from lab.parallel.pipeline.pipeline_training import PipelineTraining
 from lab.parallel.pipeline.stages import split
 from lab.parallel.ranks.runtime import Comm
+from lab.parallel.ranks.ticks import Ticks
 from lab.parallel.training.cluster_job import ClusterJob, unpacked
 from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.separable import refuse_what_cannot_be_split
@@ -41,6 +41,7 @@ from lab.parallel.training.steering import Steering
 from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
 from lab.training.trainer import Standing, Training
+from lab.words import shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -90,15 +91,15 @@ class Pipeline:
     transport: str = "auto"
 
     def __post_init__(self) -> None:
-        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait)
+        refuse_what_is_no_option(self.cluster, None, self.timeout, self.wait, self.transport)
         whole("n_micro", self.n_micro, least=1, hint="n_micro=8 is usual for 4 stages")
         if self.n_stages is not None:
             whole("n_stages", self.n_stages, least=1, hint="one rank for each; None takes all workers")
         if not isinstance(self.paced, Paced | None):
-            raise ArgumentError("paced= takes nominal times", given=f"paced={self.paced!r}"[:60],
+            raise ArgumentError("paced= takes nominal times", given=f"paced={shown(self.paced)}",
                                 hint="paced=Paced(forward_ms=20, backward_ms=40)")  # fmt: skip
-        if not (callable(self.schedule) or isinstance(self.schedule, str | Sequence)):
-            raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={self.schedule!r}"[:60],
+        if not (callable(self.schedule) or isinstance(self.schedule, str | tuple | list)):
+            raise ArgumentError("schedule= is a name, a function or a table", given=f"schedule={shown(self.schedule)}",
                                 hint='schedule="1f1b"; lab.parallel.SCHEDULES has the names')  # fmt: skip
 
     def check(self, n_stages: int) -> ScheduleReport:
@@ -127,8 +128,8 @@ class Pipeline:
         split(training.model, n_stages)
         order = self.check(n_stages).order
         job = ClusterJob(
-            training, train, (order, self.n_micro, self.paced), kinds=TOLD, cluster=self.cluster, world_size=n_stages,
-            timeout=self.timeout, wait=self.wait, transport=self.transport,
+            training, train, (order, self.n_micro, self.paced), kinds=TOLD, units=("action",),
+            cluster=self.cluster, world_size=n_stages, timeout=self.timeout, wait=self.wait, transport=self.transport,
         )  # fmt: skip
         refuse_what_cannot_be_split(unpacked(job.payload), self.n_micro, "micro-batches")
         return job
@@ -155,8 +156,12 @@ def _part(comm: Comm, payload: bytes, order: Table, n_micro: int, device: Device
     """This rank's part; the rest of the model is let go with this function, except on rank 0."""
     whole = unpacked(payload)
     stages = split(whole.model, comm.world_size)
-    pipe = PipelineRank(comm, stages, whole.loss, order[comm.rank], n_micro, device)
-    return PipelineTraining(Steering(comm, list(whole.hyperparameters)), whole, stages, pipe)
+    pipe = PipelineRank(comm, stages, whole.loss, order, n_micro, device)
+
+    def hold(number: int) -> None:
+        pipe.ticks = Ticks(number, comm) if number else None
+
+    return PipelineTraining(Steering(comm, list(whole.hyperparameters), hold), whole, stages, pipe)
 
 
 def _n_workers(cluster: Cluster | Client | str | None) -> int:

@@ -6,8 +6,10 @@ step, each by itself, and none waits for a message of one that is held.
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import NamedTuple
 
+from lab.events.gate import leave_out
 from lab.parallel.ranks.hearing import Told
 from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.transport.alarm import Alarm
@@ -17,7 +19,7 @@ LOOKS = 0.5
 
 
 class Allowed(NamedTuple):
-    """Word to every rank: since the hold of this number began, so many steps may be done in all; inf for all."""
+    """Word to ranks: since the hold of this number began, so many steps may be done in all; inf for all."""
 
     hold: int
     n_steps: float
@@ -35,6 +37,17 @@ class AtHop(NamedTuple):
     n_steps: int
     n_allowed: float
     """As many as it knew to be allowed: who allowed more meanwhile need not take it for held."""
+
+    @property
+    def words(self) -> str:
+        """Where ranks are held, as a run's `reason` says it.
+
+        Example:
+            >>> AtHop(1, 3, "all_reduce", "ring", 0, 6, 0.0).words
+            'held before step 1 of 6 of the ring all-reduce'
+        """
+        operation = self.operation.replace("_", "-")
+        return f"held before step {self.step + 1} of {self.n_steps} of the {self.algorithm} {operation}"
 
 
 class Hops:
@@ -73,11 +86,13 @@ class Hops:
         number = self._before + step
         if self._may(number):
             return
+        start = perf_counter()
         if self._home is not None:
             self._home.put(AtHop(self.hold, *self._about, step, self._n_steps, self._allowed))
         while not self._may(number):
             self._alarm.check()
             self._mailbox.wait(LOOKS, Allowed)
+        leave_out(perf_counter() - start)
 
     def _may(self, number: int) -> bool:
         if self._allowed <= number:

@@ -16,13 +16,15 @@ from lab.errors import ArgumentError, DTypeError
 from lab.events.bus import bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
 from lab.events.event import Array
-from lab.parallel.paper.plans import Plan, name_of, plan_of, plan_steps
+from lab.parallel.paper.calling import name_of
+from lab.parallel.paper.plans import Plan, plan_of, plan_steps
 from lab.parallel.ranks.execute import Hop, Waves, execute, waves_of
 from lab.parallel.ranks.hearing import Told
 from lab.parallel.ranks.hops import Hops
 from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
+from lab.words import shown
 
 VALUES = 4096
 """Entries of an array that an event carries, at most."""
@@ -112,7 +114,7 @@ class Comm:
         """Run any plan of COLLECTIVES, or one of your own, on `array`, in place."""
         root = self._require_peer(root, "root")
         if not (isinstance(algorithm, str) or callable(algorithm)):
-            raise ArgumentError("an algorithm is a name or a plan", given=f"algorithm={algorithm!r}",
+            raise ArgumentError("an algorithm is a name or a plan", given=f"algorithm={shown(algorithm)}",
                                 hint='"ring" or "naive", or a generator function')  # fmt: skip
         plan = plan_of(operation, algorithm)
         name = algorithm if isinstance(algorithm, str) else name_of(plan)
@@ -263,7 +265,7 @@ def _whole(value: object, what: str) -> int:
     try:
         return operator.index(value)  # type: ignore[arg-type]  # whether it can is the question
     except TypeError:
-        raise ArgumentError(f"the {what} is a whole number", given=f"{what}={value!r}", hint="an int") from None
+        raise ArgumentError(f"the {what} is a whole number", given=f"{what}={shown(value)}", hint="an int") from None
 
 
 def _message(tag: int, array: Array) -> Call:

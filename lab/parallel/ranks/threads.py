@@ -17,7 +17,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from lab.errors import ArgumentError, LabError, RankError
+from lab.checks import number, whole
+from lab.errors import ArgumentError, LabError, MeshError, RankError
 from lab.events.bus import bus
 from lab.events.catalogue import RankFinished
 from lab.events.event import ORIGIN, Array, Origin
@@ -26,6 +27,10 @@ from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
+from lab.words import shown
+
+MOST_THREADS = 256
+"""Ranks that are threads of one process; each pair of them has two sockets, and most systems give fewer."""
 
 R = TypeVar("R")
 
@@ -44,19 +49,19 @@ def run_ranks(
 
     Raises:
         RankError: the program raised on a rank.
-        ArgumentError: mailboxes were given, and not one for each rank.
+        ArgumentError: a program that is no function, no number of ranks or seconds, or mailboxes that are not one for
+            each rank.
+        MeshError: more ranks than this process has sockets for.
 
     Example:
         >>> run_ranks(lambda comm: float(comm.all_reduce_(np.ones(1) * comm.rank)[0]), world_size=4)
         [6.0, 6.0, 6.0, 6.0]
     """
-    if mailboxes is not None and len(mailboxes) != world_size:
-        raise ArgumentError("each rank has one mailbox", given=f"{len(mailboxes)} for {world_size} ranks",
-                            hint="[Mailbox() for _ in range(world_size)]")  # fmt: skip
+    world_size = _refuse_what_cannot_run(program, world_size, timeout, mailboxes)
+    meshes = _socketpairs(world_size)
     alarm = Alarm()
     results: list[R | None] = [None] * world_size
     failures: list[tuple[int, BaseException]] = []
-    meshes = _socketpairs(world_size)
 
     def run(rank: int) -> None:
         ORIGIN.set(Origin(rank, ORIGIN.get().run))
@@ -109,20 +114,64 @@ def run_local(
 ) -> list[npt.NDArray[Any]]:
     """Run a collective on copies of `arrays`, one per rank, in threads of this process: the oracle for workers.
 
+    Raises:
+        MeshError: no arrays, or ranks that do not fit together.
+        PlanError: no such plan, or one that cannot run.
+
     Example:
         >>> [x.tolist() for x in run_local("all_reduce", "naive", [np.array([1, 2]), np.array([10, 20])])]
         [[11, 22], [11, 22]]
     """
-    copies = [np.array(array) for array in arrays]
+    _require_several(arrays)
+    copies = [_copied(array, rank) for rank, array in enumerate(arrays)]
     run_ranks(lambda comm: comm.run_(copies[comm.rank], operation, algorithm, root=root), world_size=len(copies))
     return copies
 
 
+def _refuse_what_cannot_run(program: object, world_size: object, timeout: object, mailboxes: object) -> int:
+    """The number of ranks, if all is as `run_ranks` wants it."""
+    if not callable(program):
+        raise ArgumentError("a program is a function", given=f"program={shown(program)}",
+                            hint="def program(comm): return comm.rank")  # fmt: skip
+    n_ranks = whole("world_size", world_size, least=1, hint="for example world_size=4")
+    if not (seconds := number("timeout", timeout, hint="in seconds, 60 is usual")) > 0:
+        raise ArgumentError("a time-out is a positive number of seconds", given=f"timeout={seconds}",
+                            hint="60 is usual")  # fmt: skip
+    found = len(mailboxes) if isinstance(mailboxes, list | tuple) else shown(mailboxes)
+    if mailboxes is not None and not (isinstance(mailboxes, list | tuple) and found == n_ranks):
+        raise ArgumentError("each rank has one mailbox", given=f"{found} for {n_ranks} ranks",
+                            hint="[Mailbox() for _ in range(world_size)]")  # fmt: skip
+    return n_ranks
+
+
+def _require_several(arrays: object) -> None:
+    if not (isinstance(arrays, list | tuple) or (isinstance(arrays, np.ndarray) and arrays.ndim)) or not len(arrays):
+        raise MeshError("each rank brings an array of its own", given=f"arrays={shown(arrays)}",
+                        hint="a list with one array for each rank: [np.ones(4)] * 3")  # fmt: skip
+
+
+def _copied(array: object, rank: int) -> npt.NDArray[Any]:
+    try:
+        return np.array(array)
+    except (TypeError, ValueError) as error:
+        raise MeshError("all ranks must bring NumPy arrays", given=f"rank {rank}: {shown(array)}",
+                        hint="np.asarray makes one") from error  # fmt: skip
+
+
 def _socketpairs(world_size: int) -> list[dict[int, socket.socket]]:
     """A full mesh of connected, non-blocking sockets in this process."""
-    meshes: list[dict[int, socket.socket]] = [{} for _ in range(world_size)]
-    for a, b in itertools.combinations(range(world_size), 2):
-        meshes[a][b], meshes[b][a] = socket.socketpair()
-        meshes[a][b].setblocking(False)
-        meshes[b][a].setblocking(False)
+    why = f"at most {MOST_THREADS} ranks are threads of one process" if world_size > MOST_THREADS else ""
+    meshes: list[dict[int, socket.socket]] = [{} for _ in range(0 if why else world_size)]
+    try:
+        for a, b in itertools.combinations(range(len(meshes)), 2):
+            meshes[a][b], meshes[b][a] = socket.socketpair()
+            meshes[a][b].setblocking(False)
+            meshes[b][a].setblocking(False)
+    except OSError as error:
+        why = f"{error.strerror or error}"
+        for end in itertools.chain.from_iterable(mesh.values() for mesh in meshes):
+            end.close()
+    if why:
+        raise MeshError("so many ranks cannot meet in one process", given=f"world_size={shown(world_size)}: {why}",
+                        hint="16 can; or lab.parallel.launch, where each rank has a process")  # fmt: skip
     return meshes

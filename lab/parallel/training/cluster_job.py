@@ -10,6 +10,7 @@ import math
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +19,26 @@ import numpy as np
 from lab.autograd import Tensor
 from lab.errors import ArgumentError, LabError, MeshError, RankError, RunError
 from lab.events import Event
+from lab.events.gate import leave_out
 from lab.optim.optimizer import Snapshot
 from lab.parallel.cluster.cluster import Cluster, require_guard
 from lab.parallel.cluster.launching import Launch
+from lab.parallel.cluster.silence import QUIET
 from lab.parallel.ranks.hops import AtHop
+from lab.parallel.ranks.ticks import AtTick
 from lab.parallel.training.hopping import Hopping
 from lab.parallel.training.steering import At, Held, Order
 from lab.parallel.transport.sending import dumps
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
+from lab.words import counted
 
 if TYPE_CHECKING:
     from distributed import Client
 
+SAYS = 1.0
+"""Seconds of waiting after which it is said for what."""
 LISTENS = 0.5
 """Seconds after which it looks whether the launch has ended, if it hears nothing."""
 ENDS = 10.0
@@ -56,7 +63,8 @@ class ClusterJob:
         kinds: of events that the run's recording takes.
         cluster: where; None starts one for this run and closes it at the end.
         timeout: of the launch, and how long a stop waits for the ranks to end their step.
-        units: what can be stepped through within a step: "hop", if what ranks exchange there are collectives.
+        units: what can be stepped through within a step: "hop", if what ranks exchange there are collectives, "action"
+            of a pipeline.
         options: of the launch.
 
     Attributes:
@@ -89,10 +97,12 @@ class ClusterJob:
         self.kinds, self._program, self._args, self.payload = kinds, program, args, packed(training)
         self._where, self._world_size, self._options = cluster, world_size, {"timeout": timeout, **options}
         self._patience = timeout
-        self.hopping = Hopping(units, self._order, self._say_to_all)
+        # What holds a pipeline is an agreement of all ranks; before a step of a collective each is held by itself.
+        self.hopping = Hopping(units, self._order, self._say_to_first if "action" in units else self._say_to_all)
         self._cluster: Cluster | None = None
         self._launch: Launch | None = None
-        self._over = self._ahead = self._going = self._has_news = False
+        self._over = self._ahead = self._going = self._has_news = self._is_closing = False
+        self._since = 0.0  # when the waiting began that is under way; 0 for none
         self._serial, self._held = 0, -1  # the last order, and the last that ranks carried out and then stood still
         self._trouble: RunError | None = None
         self._theirs = self._checksum()  # of the parameters and the state of the optimiser that the ranks have
@@ -114,9 +124,30 @@ class ClusterJob:
     def check(self, name: str, value: float) -> None:
         self.training.check(name, value)
 
+    @property
+    def waits_for(self) -> str:
+        since, launch = self._since, self._launch
+        if not since or monotonic() - since < SAYS or self.hopping.is_held:
+            return ""
+        if self._is_closing:
+            return "waiting for the ranks to end, and for their workers"
+        if launch is None:
+            here = f"{counted(self._world_size or 4, 'worker')} to start" if self._where is None else "the cluster"
+            return f"waiting for {here}"
+        if launch.state == "waiting":
+            return f"waiting for workers: {launch.waits_for}" if launch.waits_for else "waiting for workers"
+        if self._held < 0:
+            return f"waiting for {counted(len(launch.workers), 'rank')} to begin: each loads the lab and the model"
+        if self.step == 0:
+            return "waiting for the first step of the ranks: each loads its kernels, or compiles them"
+        silent = max(self._patience, QUIET)
+        return (f"waiting for the ranks to end step {self.step + 1}; "
+                f"one that does not answer is named after {silent:g} s")  # fmt: skip
+
     # --- in the run's thread
 
     def begin(self, run: str) -> None:
+        self._since = monotonic()
         n_workers = self._world_size if self._where is None else None
         self._cluster = self._where if isinstance(self._where, Cluster) else Cluster(n_workers, self._where)
         args = (self.payload, run, *self._args)
@@ -148,6 +179,7 @@ class ClusterJob:
             return refused
         if not self._ahead:
             self._ask("go", 1)
+            leave_out(self.hopping.held_for())
         elif self.ready():
             if not self._going:
                 self._order("go", math.inf)
@@ -200,12 +232,13 @@ class ClusterJob:
             self._end()
 
     def close(self) -> None:
-        self._over = True
+        self._over, self._is_closing, self._since = True, True, monotonic()
         if self._launch is not None:
             self._launch.stop()
             self._launch.wait(ENDS)
         if self._cluster is not None and self._cluster is not self._where:
             self._cluster.close()
+        self._since = 0.0
 
     # --- orders and words
 
@@ -261,12 +294,17 @@ class ClusterJob:
 
     def _say_to_all(self, word: object) -> None:
         """To every rank, from any thread; who has ended need not hear it."""
-        launch = self._launch
-        for rank in range(len(launch.workers) if launch is not None else 0):
-            try:
-                self._launched.say(word, rank)
-            except RunError:
-                return
+        for rank in range(len(self._launch.workers) if self._launch is not None else 0):
+            self._say_to(rank, word)
+
+    def _say_to_first(self, word: object) -> None:
+        """The same, to rank 0 alone."""
+        if self._launch is not None:
+            self._say_to(0, word)
+
+    def _say_to(self, rank: int, word: object) -> None:
+        with suppress(RunError):  # it has ended
+            self._launched.say(word, rank)
 
     def _ask(self, kind: str, value: float = 0.0) -> None:
         """Order, and wait until the ranks are held after it."""
@@ -277,15 +315,20 @@ class ClusterJob:
     def _listen(self, enough: Callable[[], bool], seconds: float = math.inf) -> None:
         """Take words until it is enough, the ranks have ended, or so much time has passed."""
         launch, until = self._launched, monotonic() + seconds
+        self._since = self._since or monotonic()
         while not self._over and not enough() and monotonic() < until:
             words = launch.hear(min(LISTENS, seconds))
             for _, word in words:
                 self._take(word)
+            if words or self.hopping.is_held:  # who is held at a hop waits for a person
+                self._since = monotonic()
             if not words and launch.wait(0):
                 self._end()
+        if self._over or (enough() and not self._queues):
+            self._since = 0.0
 
-    def _take(self, word: At | Held | AtHop) -> None:
-        if isinstance(word, AtHop):
+    def _take(self, word: At | Held | AtHop | AtTick) -> None:
+        if isinstance(word, AtHop | AtTick):
             self._launched.catch_up()  # who sees that ranks are held finds what they have sent in the recording
             self.hopping.heard(word)
             return

@@ -11,7 +11,6 @@ import pickle
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +31,7 @@ from lab.events import (
     WorkerSeen,
     bus,
 )
+from lab.events.gate import clock
 from lab.optim.flat import FlatParameters, Vector
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.plans import Plan, plan_of
@@ -46,6 +46,7 @@ from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
 from lab.training.replica import Verdict
 from lab.training.trainer import Standing, Training
+from lab.words import one_of, shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -104,14 +105,15 @@ class DataParallel:
     transport: str = "auto"
 
     def __post_init__(self) -> None:
-        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait)
+        refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait, self.transport)
         if not (callable(self.algorithm) or isinstance(self.algorithm, str)):
-            raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={self.algorithm!r}"[:60],
+            raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={shown(self.algorithm)}",
                                 hint='algorithm="ring"; lab.parallel.COLLECTIVES has the names')  # fmt: skip
         plan_of("all_reduce", self.algorithm)
-        if self.told not in tuple(TOLD):
-            hint = f"one of {', '.join(map(repr, TOLD))}"
-            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={self.told!r}"[:60], hint=hint)
+        told: object = self.told
+        if not (isinstance(told, str) and told in TOLD):
+            raise ArgumentError("ranks tell steps, replicas or chunks", given=f"told={shown(told)}",
+                                hint=one_of(told, TOLD))  # fmt: skip
 
     def job(self, training: Training) -> Job:
         """A job whose steps the ranks do.
@@ -167,7 +169,7 @@ class Rank:
         self._since = 0.0
 
     def take(self, step: int, batch: Batch) -> Batch:
-        self._since = perf_counter()
+        self._since = clock()
         self._step, self._loss = step, math.nan
         self._shard = shard_of(self.rank, self.world_size, len(batch.inputs))
         self._tell("shard")
@@ -218,7 +220,7 @@ class Rank:
         """Say that this rank reached a phase, if somebody wants to know."""
         if not bus.listeners or not any(listener.wants(ReplicaAdvanced) for listener in bus.listeners):
             return
-        elapsed_ms = 1000 * (perf_counter() - self._since)
+        elapsed_ms = 1000 * (clock() - self._since)
         norm = math.sqrt(sum(float(np.dot(v, v)) for v in vectors)) if vectors else math.nan
         checksum = 0
         for vector in vectors if phase == "updated" else ():
@@ -226,7 +228,7 @@ class Rank:
         at = self._shard
         loss = math.nan if phase == "shard" else self._loss
         bus.emit(ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms))
-        self._since = perf_counter()
+        self._since = clock()
 
 
 def _first(flags: Vector) -> int:

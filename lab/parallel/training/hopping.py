@@ -1,24 +1,28 @@
-"""Into the steps of a training on ranks: one step of a collective at a time, on all ranks alike."""
+"""Into the steps of a training on ranks: a step of a collective, or a tick of a pipeline at a time, all ranks alike."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import Callable
+from time import perf_counter
 
 from lab.errors import RunError
 from lab.events.gate import Condition
 from lab.events.recording import Recording
 from lab.parallel.ranks.hops import Allowed, AtHop
+from lab.parallel.ranks.ticks import AtTick
 
 
 class Hopping:
-    """What of a `Look` ranks can do: they are held before each step of a collective (`lab.parallel.ranks.hops`).
+    """What of a `Look` ranks can do: they are held before steps of a collective, or ticks of a pipeline.
+
+    How, is in `lab.parallel.ranks.hops` and `ticks`.
 
     Args:
-        units: ("hop",), or () where ranks make no collectives in a step.
+        units: ("hop",) or ("action",), or () where ranks cannot be held in a step.
         order: tells all ranks between two steps; called in the run's thread.
-        say: tells all ranks at once; called in any thread.
+        say: tells those whom it concerns at once; called in any thread.
 
     Attributes:
         held: called in the run's thread with the words for where ranks are held.
@@ -37,32 +41,33 @@ class Hopping:
         self._is_wanted = self._has_ended = False
         self._of_ranks = 0  # number of the hold that the ranks have, 0 for none
         self._n_allowed = 0.0
-        self._at: AtHop | None = None
+        self._at: AtHop | AtTick | None = None
+        self._since = self._held_s = 0.0  # when this hold began, and how long those before it lasted
 
     @property
     def is_held(self) -> bool:
-        """Whether ranks wait before a step of a collective."""
+        """Whether ranks wait within a step."""
         return self._at is not None
 
     def step(self, n: int, unit: str) -> None:
-        """Let ranks do `n` steps of collectives more."""
+        """Let ranks do `n` steps of collectives, or ticks, more."""
         with self._lock:
-            self._at = None
+            self._release()
             if self._is_wanted and not self._has_ended:
                 self._n_allowed += n
             else:  # another hold, so that what this one let through and was not used is forgotten
                 self._hold, self._n_allowed = self._hold + 1, float(n)
                 self._is_wanted, self._has_ended = True, False
-            allowed = Allowed(self._hold, self._n_allowed)
-        if self._of_ranks == allowed.hold:
-            self._say(allowed)
+            word = self._word()
+        self._tell(word)
 
     def go_on(self) -> None:
         """Let ranks do all steps, from the next step of the training on without asking."""
         with self._lock:
-            self._at, self._is_wanted, self._n_allowed = None, False, math.inf
-        if self._of_ranks:
-            self._say(Allowed(self._of_ranks, math.inf))
+            self._release()
+            self._is_wanted, self._n_allowed = False, math.inf
+            word = self._word()
+        self._tell(word)
 
     def leave(self) -> None:
         """The same."""
@@ -83,12 +88,13 @@ class Hopping:
         """A step of the training begins: the order goes before it."""
         with self._lock:
             wanted = self._hold if self._is_wanted else 0
-            allowed = Allowed(wanted, self._n_allowed)
-        if wanted != self._of_ranks:
-            self._order("hops", wanted)
+            if wanted == self._of_ranks:
+                return
+        self._order("within", wanted)
+        with self._lock:  # more may have been asked for since
             self._of_ranks = wanted
-            if wanted:
-                self._say(allowed)
+            word = self._word()
+        self._tell(word)
 
     def step_ended(self) -> None:
         """The run is held between two steps."""
@@ -98,21 +104,33 @@ class Hopping:
     def end(self) -> None:
         """The run ended."""
 
-    def heard(self, word: AtHop) -> None:
+    def heard(self, word: AtHop | AtTick) -> None:
         """Rank 0 waits; so will all others."""
         with self._lock:
             if word.hold != self._hold or word.n_allowed != self._n_allowed:
                 return  # more was allowed since
-            self._at = word
-        self.held(words_for(word))
+            self._at, self._since = word, perf_counter()
+        self.held(word.words)
 
+    def held_for(self) -> float:
+        """Seconds for which ranks were held since this was asked last."""
+        with self._lock:
+            seconds, self._held_s = self._held_s, 0.0
+        return seconds
 
-def words_for(word: AtHop) -> str:
-    """Where ranks are held, as the run's `reason` says it.
+    def _word(self) -> Allowed | None:
+        """What ranks may do in the hold that they have; the lock is held."""
+        if not self._of_ranks:
+            return None
+        is_theirs = self._is_wanted and self._of_ranks == self._hold
+        return Allowed(self._of_ranks, self._n_allowed if is_theirs else math.inf)
 
-    Example:
-        >>> words_for(AtHop(1, 3, "all_reduce", "ring", 0, 6, 0.0))
-        'held before step 1 of 6 of the ring all-reduce'
-    """
-    operation = word.operation.replace("_", "-")
-    return f"held before step {word.step + 1} of {word.n_steps} of the {word.algorithm} {operation}"
+    def _tell(self, word: Allowed | None) -> None:
+        if word is not None:
+            self._say(word)
+
+    def _release(self) -> None:
+        """Ranks wait no more; the lock is held."""
+        if self._at is not None:
+            self._held_s += perf_counter() - self._since
+        self._at = None

@@ -7,8 +7,9 @@ apart bit by bit. Plans of the house are proved in the tests.
 from __future__ import annotations
 
 from lab.errors import PlanError
+from lab.parallel.paper.calling import name_of
 from lab.parallel.paper.check_plan import check_plan
-from lab.parallel.paper.plans import Plan, name_of
+from lab.parallel.paper.plans import Plan
 
 
 def refuse_a_wrong_sum(algorithm: str | Plan, world_size: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
@@ -24,7 +24,7 @@ from lab.training.job import BOUNDS
 
 Numbers = npt.NDArray[np.float64]
 
-KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load", "bound", "hops")
+KINDS = ("", "go", "hold", "set", "rewind", "stop", "part", "load", "bound", "within")
 N_WORDS = 4
 BEAT = 0.5
 """Seconds between two words of ranks that are held."""
@@ -39,8 +39,8 @@ class Order(NamedTuple):
         serial: grows from order to order; words home name the last that was carried out.
         kind: "go" for `value` steps (inf: until told otherwise), "hold", "set" hyperparameter `name` to `value`,
             "bound" loss or gradient (`name`) by `value`, "rewind", "stop", "part" of `value` bytes of a pickled state,
-            "load" what the parts make together, "hops" hold each rank before each step of its collectives, `value` is
-            the number of the hold, 0 for none.
+            "load" what the parts make together, "within" hold ranks within their steps too, `value` is the number of
+            the hold, 0 for none.
         part: the bytes of a "part"; rank 0 hands them on.
     """
 
@@ -104,6 +104,8 @@ class Steering:
 
     Args:
         names: of the hyperparameters that can be set.
+        hold: called with the number of a hold that begins with the next step, 0 for none; None holds the rank before
+            each step of its collectives.
 
     Example:
         >>> from lab.parallel import run_ranks
@@ -119,8 +121,9 @@ class Steering:
         [(0, 4), (0, 4)]
     """
 
-    def __init__(self, comm: Comm, names: Sequence[str]) -> None:
+    def __init__(self, comm: Comm, names: Sequence[str], hold: Callable[[int], object] | None = None) -> None:
         self.comm, self.names = comm, list(names)
+        self._within = hold or self._before_hops
         self._orders: deque[Order] = deque()
         self._order = Order(0, "")  # what the last agreement brought, until it is carried out
         self._serial, self._n_granted, self._stopping = 0, 0.0, False
@@ -185,8 +188,8 @@ class Steering:
             job.set(order.name, order.value)
         elif order.kind == "bound":
             job.bound(order.name, order.value)
-        elif order.kind == "hops":
-            self.comm.hops = self._hops(int(order.value)) if order.value else None
+        elif order.kind == "within":
+            self._within(int(order.value))
         elif order.kind == "rewind":
             job.rewind()
             self._n_granted = 0.0
@@ -198,7 +201,7 @@ class Steering:
         elif order.kind == "stop":
             self._stopping = True
         self._serial = order.serial or self._serial
-        return order.kind if order.kind in {"hold", "set", "rewind", "bound", "hops"} else ""
+        return order.kind if order.kind in {"hold", "set", "rewind", "bound", "within"} else ""
 
     def _handed_on(self, n_bytes: int) -> bytes:
         """What rank 0 got, on all ranks."""
@@ -218,9 +221,10 @@ class Steering:
             self._told = monotonic()
             self.comm.home.put(word)
 
-    def _hops(self, hold: int) -> Hops:
+    def _before_hops(self, hold: int) -> None:
         comm = self.comm
-        return Hops(hold, comm.mailbox, comm.links.alarm, comm.home if comm.rank == 0 else None)
+        home = comm.home if comm.rank == 0 else None
+        comm.hops = Hops(hold, comm.mailbox, comm.links.alarm, home) if hold else None
 
     def _names(self, kind: str) -> Sequence[str]:
         return BOUNDS if kind == "bound" else self.names

@@ -48,11 +48,12 @@ def _steps(plan: Plan, rank: int, world_size: int) -> list[Step]:
     begun.__name__ = getattr(plan, "__name__", "plan")
     try:
         return steps_of(begun, rank, world_size)
-    except LabError:
-        raise
-    except Exception as why:
-        why.add_note(f"on rank {rank}")
-        raise
+    except LabError as why:
+        own = why.__cause__
+        if own is None:
+            raise
+        own.add_note(f"on rank {rank}")  # what the learner's lines raised tells more than that they did
+        raise own from None
 
 
 def _few(steps: Iterable[Any], rank: int) -> Iterator[Any]:

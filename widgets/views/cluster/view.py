@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -67,6 +68,11 @@ class ClusterView(View[Gang]):
         head = Mark("head", "heading", 0, 12, extent[0], 0, _headline(state))
         marks = (head, *(mark for card in cards for mark in marks_of(card)))
         return Scene(nodes, caption=_caption(state), title=self.title, legend=legend, extent=extent, marks=marks)
+
+    def ids_of(self, event: Event, state: Gang, scene: Scene) -> Iterable[str]:
+        """The card of the worker that holds the rank, or held it."""
+        rank = event.lost_rank if isinstance(event, RankLost) else event.rank
+        return [f"w{card.number}" for card in cards_of(state) if card.rank == rank]
 
     def text(self, state: Gang) -> str:
         if not state.workers:

@@ -6,6 +6,7 @@ update. A stop is a phase of a step that all replicas have reached.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lab.events import (
@@ -22,8 +23,17 @@ from widgets.fold import Events, Positions, Stretch
 from widgets.pictures.scene import Scene
 from widgets.view import View
 from widgets.views.data_parallel.moment import Moment, moment_of, stops_of
-from widgets.views.data_parallel.parts import edges_of, extent, legend_of, marks_of, nodes_of, tokens_of
-from widgets.views.data_parallel.replicas import Replicas
+from widgets.views.data_parallel.parts import (
+    ROWS,
+    SHOWN_FROM,
+    edges_of,
+    extent,
+    legend_of,
+    marks_of,
+    nodes_of,
+    tokens_of,
+)
+from widgets.views.data_parallel.replicas import PHASES, Replicas
 from widgets.views.data_parallel.telling import account, caption, heading, sentence
 from widgets.views.nothing import nothing_for
 
@@ -75,6 +85,16 @@ class DataParallelView(View[Replicas]):
             tuple(nodes), tuple(edges), tokens_of(edges), words, self.title, legend_of(nodes), extent=extent(moment),
             marks=marks,
         )  # fmt: skip
+
+    def ids_of(self, event: Event, state: Replicas, scene: Scene) -> Iterable[str]:
+        """The boxes of the phase that a replica reached, as long as its step is shown; of others its own box."""
+        rank = event.lost_rank if isinstance(event, RankLost) else event.rank
+        if isinstance(event, ReplicaAdvanced):
+            if event.step != self._moment(state).step:
+                return ()
+            reached = PHASES.index(event.phase)
+            return [f"{name}{rank}" for name, phase in zip(ROWS, SHOWN_FROM, strict=True) if phase == reached]
+        return [f"{'reduce' if hasattr(event, 'collective') else 'model'}{rank}"]
 
     def text(self, state: Replicas) -> str:
         moment = self._moment(state)

@@ -106,9 +106,9 @@ class DifferenceView(View[int]):
         first, *_ = found.text.splitlines()
         if found.difference is None:
             words = " ".join(found.text.splitlines()[1:])
-            node = Node("same", 260, 48, 500, 72, "No difference", f"{found.n_events:,} events agree", kind="group",
+            node = Node("same", 170, 48, 320, 72, "No difference", f"{found.n_events:,} events agree", kind="group",
                         state="done", aria=first)  # fmt: skip
-            return Scene((node,), caption=f"{first} {words}", title=self.title, extent=(520, 96))
+            return Scene((node,), caption=f"{first} {words}", title=self.title, extent=(340, 96))
         nodes = nodes_of(rows, found.difference, state)
         marks = marks_of(rows, found.difference, self.names)
         legend = (("done", "in both"), ("trouble", "the first difference"), ("idle", "what each did next"))

@@ -179,6 +179,10 @@ class Large:
             self._lit = key, ids
         return self._lit[1]
 
+    def boxes_of(self, nodes: Iterable[int]) -> frozenset[str]:
+        """Ids of the boxes in which nodes are seen."""
+        return boxes_of(self._board, nodes) if self._board is not None else frozenset()
+
     def lit_along(self, steps: Iterable[tuple[int, int]]) -> frozenset[str]:
         """Ids of the boxes and edges through which the operations with these operands, as (operation, number), run."""
         if self._board is None:
@@ -198,6 +202,7 @@ class Large:
             return self.told_hits()
         n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
         words = f"{n:,} operations, by module: a box with a + is a group, open it to see what it holds."
+        words = words if n > 0 else "This pass has not begun at this moment."
         older = self.told_passes(root)
         left = f"{state.n_left_out:,} more operations came after {len(state.entries):,} and are not kept."
         return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))

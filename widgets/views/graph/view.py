@@ -7,11 +7,13 @@ A graph of more than MOST boxes is shown by module (`large.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from lab.errors import ViewError
 from lab.events import (
     BackwardStarted,
     Event,
@@ -32,6 +34,7 @@ from widgets.view import View
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
 from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
+from widgets.views.graph.passes import Passes
 from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
 from widgets.views.graph.tape import LISTENS, Tape
@@ -85,6 +88,7 @@ class GraphView(View[Tape]):
         self.question = Question(self.recording)
         self._why: Panel | None = None
         self._buttons: dict[str, Any] = {}
+        self._passes: Passes | None = None
 
     def start(self) -> Tape:
         return Tape()
@@ -182,6 +186,18 @@ class GraphView(View[Tape]):
         steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
         return frozenset({*places, *steps} & drawn)
 
+    def ids_of(self, event: Event, state: Tape, scene: Scene) -> Iterable[str]:
+        """The box of the operation with its constants, or the two and the arrow along which it sent something back."""
+        nodes = {n for name in ("node", "root", "source") if (n := getattr(event, name, -1)) >= 0}
+        if self.large.n_boxes > self.most:
+            sent = {(event.source, event.argument)} if isinstance(event, ValueSeen) and event.source >= 0 else set()
+            return self.large.boxes_of(nodes) | (self.large.lit_along(sent) if sent else frozenset())
+        if isinstance(event, OpRecorded):
+            own = {n.id for n in scene.nodes if n.id.startswith(f"c{event.node}.")}
+            return {str(event.node), *own, *(name.removeprefix("c") for name in own)}  # their arrows, too
+        way = f"{event.source}.{event.argument}" if isinstance(event, ValueSeen) else ""
+        return {*map(str, nodes), way}
+
     def _end(self, state: Tape) -> Tape:
         """The newest state of the recording: it decides where boxes stand, also while an earlier one is shown."""
         n = len(self.recording)
@@ -218,10 +234,12 @@ class GraphView(View[Tape]):
         """The scene with the inspector beside it."""
         import ipywidgets as ipw
 
+        from widgets.live.buttons import pixels
+
         self._panel = ipw.HTML()
         self._panel.add_class("lab-inspector")
         for kind, (label, tip) in {**KINDS, **MORE}.items():
-            made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height="32px"))
+            made = ipw.Button(description=label, tooltip=tip, layout=ipw.Layout(width="auto", min_height=pixels(32)))
             made.add_class("lab-button")
             made.on_click(lambda _, kind=kind: self._pressed(kind))
             self._buttons[kind] = made
@@ -232,9 +250,10 @@ class GraphView(View[Tape]):
         ):  # fmt: skip
             listen(hear)
         self._why = Panel(self.question, lambda: self.show(self.position))
+        self._passes = Passes(self.show_pass)
         self.shown()
         wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
-        buttons = ipw.Box(list(self._buttons.values()), layout=ipw.Layout(**wrap))
+        buttons = ipw.Box([*self._buttons.values(), self._passes.widget], layout=ipw.Layout(**wrap))
         room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
         beside = ipw.VBox([self._panel, self._why.widget], layout=room)
         return ipw.Box([self.host, beside, buttons], layout=ipw.Layout(**wrap))
@@ -261,6 +280,8 @@ class GraphView(View[Tape]):
         for kind, word in words.items():
             if self._buttons[kind].description != word:
                 self._buttons[kind].description = word
+        if self._passes is not None:
+            self._passes.show(self.large, one_at_a_time=large)
         if self._why is not None:
             if not (self.recording.live and self._following):
                 self._ask(state)
@@ -330,8 +351,19 @@ class GraphView(View[Tape]):
             self.show(self.position)
 
     def show_pass(self, number: int | None) -> None:
-        """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest."""
+        """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest.
+
+        Raises:
+            ViewError: the recording has ended and holds no such pass.
+        """
         with self._lock:
+            self.large.grow(self.state_at(len(self.recording)).entries)
+            n = len(self.large.groups.roots)
+            if number is not None and not self.recording.live and not 0 <= number < n:
+                raise ViewError(
+                    "the recording holds no such pass", given=f"pass {number}, {n} recorded",
+                    hint="they are counted from 0 in the order in which they ran; None shows the newest",
+                )  # fmt: skip
             self.large.chosen = number
             self.show(self.position)
 

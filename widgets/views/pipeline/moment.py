@@ -53,6 +53,8 @@ class Moment(NamedTuple):
     end: float
     """Of the time axis."""
     paced: bool
+    in_ticks: bool = False
+    """Times are ticks of the schedule, from 0, and not ms."""
 
     @property
     def over(self) -> bool:
@@ -114,13 +116,15 @@ class History:
                 self._reports[step] = found, None
         return self._reports[step]
 
-    def shown(self, n: int, chosen: int | None) -> int:
-        """The step to look at after n actions, -1 for none."""
+    def shown(self, n: int, chosen: int | None, follows: bool = False) -> int:
+        """The step to look at after n actions, -1 for none; `follows`: the one under way, however quick they are."""
         if chosen is not None:
             return chosen
         if not n or not len(self.table):
             return -1
         current = int(self.table[min(n, len(self.table)) - 1, STEP])
+        if follows:
+            return current
         latest = self.latest()
         at_end = n >= len(self.table)
         quick = latest >= 0 and self.reports(latest)[0].makespan < SLOW_MS
@@ -147,7 +151,8 @@ class History:
             return moment
         if not done or int(self.table[n - 1, STEP]) != step:  # another step is at work: this one stands still
             return moment
-        last, until = done[-1], every[-1].end if moment.n_actions else np.inf
+        # A step that was held has times without those holds; its messages came when they came, before the next step.
+        last, until = done[-1], min((d.start for d in self.of(step + 1)), default=np.inf)
         going = self._going(every, last.end, begin, n)
         return moment._replace(last=_since(last, begin), moved=self._move(last, until), going=going)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.parallel.paper.check_schedule import Slot
-from widgets.layout.gantt import FIRST, LEFT, STAGES, WIDTH, Board, Row
+from widgets.layout.gantt import FIRST, LEFT, STAGES, WIDTH, Board, Row, Strand
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
@@ -15,6 +15,8 @@ from widgets.views.pipeline.trace import Done
 
 THIN, OPEN = 1.0, 6.0
 """Pixels; a narrower bar, and one that is open, is still drawn so wide."""
+MOST_NUMBERED = 20
+"""Columns of ticks that have a number each."""
 
 
 def board_of(moment: Moment) -> Board:
@@ -43,12 +45,20 @@ def _business(moment: Moment, stage: int) -> tuple[str, str]:
     for going in moment.going:
         if going.stage == stage:
             return "active", f"runs {going.kind}{going.micro}"
-    if moment.last is not None and moment.last.stage == stage:
-        return "done", f"{moment.last.name} done"
+    for done in _newest(moment):
+        if done.stage == stage:
+            return "done", f"{done.name} done"
     n_done = sum(d.stage == stage for d in moment.done)
     if moment.n_actions and n_done == moment.n_actions // moment.n_stages:
         return "done", "all done"
     return "waiting", "waits"
+
+
+def _newest(moment: Moment) -> list[Done]:
+    """What was done last: one action, or all of a tick."""
+    if (last := moment.last) is None:
+        return []
+    return [done for done in moment.done if done.end == last.end] if moment.in_ticks else [last]
 
 
 def _held(held: list[int], width: float) -> str:
@@ -137,6 +147,8 @@ def _bar(done: Done, moment: Moment, board: Board, which: int) -> Node:
     label = _label(done, width, which)
     way = "backward" if done.backward else "forward"
     when = f"{milliseconds(done.end - done.start)} from {milliseconds(done.start)} on"
+    if moment.in_ticks:
+        when = f"in tick {done.end:.0f}"
     aria = f"rank {done.rank}: {way} of micro-batch {done.micro}, stage {done.stage}, {when}"
     state = "active" if done == moment.last else "idle"
     name = f"{done.stage}{done.name}"
@@ -151,7 +163,7 @@ def _label(done: Done, width: float, which: int) -> str:
 
 def marks_of(moment: Moment, board: Board) -> list[Mark]:
     """Axis, names of the strands, plan, levels, the line of the moment, and the bubble in numbers."""
-    return [*_axis(board), *_numbers(moment), *_strands(moment, board)]
+    return [*(_columns(board) if moment.in_ticks else _axis(board)), *_numbers(moment), *_strands(moment, board)]
 
 
 def _axis(board: Board) -> Iterator[Mark]:
@@ -159,6 +171,16 @@ def _axis(board: Board) -> Iterator[Mark]:
     for k, (x, text) in enumerate(board.ticks()):
         yield Mark(f"tick{k}", "grid", x, top, 0, board.bottom - top)
         yield Mark(f"time{k}", "text", x, top - 9, 0, 0, f"{text} ms" if k == 0 else text, "middle")
+
+
+def _columns(board: Board) -> Iterator[Mark]:
+    top, n = FIRST - 8, round(board.end)
+    step = max(1, -(-n // MOST_NUMBERED))
+    for k in range(n + 1):
+        yield Mark(f"tick{k}", "grid", board.x(k), top, 0, board.bottom - top)
+        if k < n and k % step == 0:
+            text = "tick 1" if k == 0 else str(k + 1)
+            yield Mark(f"time{k}", "text", board.x(k + 0.5), top - 9, 0, 0, text, "middle")
 
 
 def _numbers(moment: Moment) -> Iterator[Mark]:
@@ -173,7 +195,9 @@ def _strands(moment: Moment, board: Board) -> Iterator[Mark]:
     for rank in range(moment.n_ranks):
         row = board.row(rank)
         yield Mark(f"rank{rank}", "heading", 0, row.spans.middle, 0, 0, f"rank {rank}")
-        names = (("measured", row.spans), ("ideal", row.plan), ("live", row.level))
+        names: tuple[tuple[str, Strand], ...] = (("measured", row.spans), ("ideal", row.plan), ("live", row.level))
+        if moment.in_ticks:
+            names = ("actions", row.spans), ("live", row.level)
         for name, strand in names if row.spans.height > 14 else ():
             yield Mark(f"{name}{rank}", "text", LEFT - 8, strand.middle, 0, 0, name, "end")
         yield Mark(f"floor{rank}", "grid", LEFT, row.level.top + row.level.height, board.x(board.end) - LEFT)

@@ -85,12 +85,14 @@ def account(moment: Moment) -> str:
     lines = [sentence(moment), *bubble_lines(moment)]
     for rank in range(moment.n_ranks):
         mine = sorted((d for d in moment.done if d.rank == rank), key=lambda d: d.start)
-        busy = sum(d.end - d.start for d in mine)
+        busy = milliseconds(sum(d.end - d.start for d in mine))
+        if moment.in_ticks:
+            busy = f"{len(mine)} of {counted(round(max((d.end for d in moment.done), default=0)), 'tick')}"
         order = " ".join(d.name if d.stage == rank else f"{d.stage}{d.name}" for d in mine) or "nothing yet"
         live = [n for _, n in moment.live(rank)]
         held = f"; holds {counted(live[-1], 'activation')} now, {max(live)} at most" if live else ""
-        lines.append(f"rank {rank}: {order}; busy for {milliseconds(busy)}{held}")
-    if moment.paced:
+        lines.append(f"rank {rank}: {order}; busy for {busy}{held}")
+    if moment.paced and not moment.in_ticks:
         lines.append(f"Times are {PACED}.")
     return "\n".join(lines)
 
@@ -103,6 +105,12 @@ def caption(moment: Moment) -> str:
     elif moment.plan is not None:
         plan = " Below each: an earlier step without delays."
     core = "" if moment.paced else " or for a core"
+    if moment.in_ticks:
+        return (
+            "Each column is a tick: every rank whose next action has what it needs does that one, and the others rest."
+            " Activations move right (F, plain bars), gradients left (B, hatched bars). Grey: the activations that a"
+            " rank holds. Times are shown when the step is over."
+        )
     return (
         f"Activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
         f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak."

@@ -6,15 +6,16 @@ the activations that it holds. One optimiser step at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from lab.events import ActionFinished, Event, RankFinished, StepFinished
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, Event, RankFinished, StepFinished
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
+from widgets.views.pipeline.columns import in_ticks
 from widgets.views.pipeline.moment import History, Moment
 from widgets.views.pipeline.parts import board_of, marks_of, spans_of, stages_of, ways_of
 from widgets.views.pipeline.telling import account, caption, why_empty
@@ -38,6 +39,9 @@ class PipelineView(View[Trace]):
         source: a Run, or a Recording with ActionFinished events.
         step: the step to show, by its number; None is the latest complete one, and while playing the one that runs.
 
+    Attributes:
+        follows: whether None is the step under way, drawn by ticks, as of a run that is held within one.
+
     Example:
         >>> import lab
         >>> from lab.events import ActionFinished, bus
@@ -53,7 +57,7 @@ class PipelineView(View[Trace]):
 
     def __init__(self, source: Any, *, step: int | None = None) -> None:
         super().__init__(source)
-        self.step = step
+        self.step, self.follows = step, False
         self._newest: tuple[tuple[int, bool], History] | None = None
         self._choice: Any = None
 
@@ -78,11 +82,12 @@ class PipelineView(View[Trace]):
         """What is shown of a state; None if there is nothing."""
         history = self.history()
         chosen = None if self.step is None else _step_of(history, self.step)
-        shown = history.shown(state.n, chosen)
+        shown = history.shown(state.n, chosen, self.follows)
         if shown < 0 or not history.of(shown):
             return None
         silent = history.over and not (history.trace.names or history.trace.ended)  # no event will tell a step's end
-        return history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+        moment = history.moment(state.n, shown, silent or shown in state.names or bool(state.ended))
+        return in_ticks(moment) if self.follows and self.step is None else moment
 
     def picture(self, state: Trace) -> Scene:
         moment = self.moment(state)
@@ -96,6 +101,28 @@ class PipelineView(View[Trace]):
         words = caption(moment)
         return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, extent=board.extent,
                      marks=tuple(marks_of(moment, board)))  # fmt: skip
+
+    def ids_of(self, event: Event, state: Trace, scene: Scene) -> Iterable[str]:
+        """The bar of an action and its stage, as long as its step is shown; the way of what moved."""
+        if isinstance(event, ActivationMoved):
+            way = f"{'b' if event.kind == 'B' else 'f'}{min(event.src_stage, event.dst_stage)}"
+            return {way, f"s{event.src_stage}", f"s{event.dst_stage}"}
+        if isinstance(event, (ActionStarted, ActionFinished)):
+            bar = f"{event.stage}{event.kind}{event.micro}"
+            return {bar, f"s{event.stage}"} if self._is_shown(event, state) else ()
+        moment = self.moment(state)
+        return {f"s{done.stage}" for done in moment.done if done.rank == event.rank} if moment is not None else ()
+
+    def _is_shown(self, event: ActionStarted | ActionFinished, state: Trace) -> bool:
+        """Whether the action is of the step that is shown: each step does each action once."""
+        history, done = self.history(), self.recording.columns(ActionFinished)
+        names = "kind", "stage", "micro"
+        same = np.logical_and.reduce([np.asarray(done[name]) == getattr(event, name) for name in names])
+        place = self.spot.place if self.spot is not None else len(self.recording)
+        n_before = int((self.recording.positions(ActionFinished)[same] < place).sum())
+        chosen = None if self.step is None else _step_of(history, self.step)
+        shown = history.shown(state.n, chosen)
+        return shown >= 0 and sorted(history.steps)[n_before : n_before + 1] == [shown]
 
     def text(self, state: Trace) -> str:
         moment = self.moment(state)

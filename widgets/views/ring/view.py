@@ -6,6 +6,7 @@ and what is shown there is every hop up to that step, whenever it was told.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,16 @@ class RingView(View[Collective]):
             tuple(nodes), tuple(edges), tokens_of(edges), words, self.title,
             legend_of(state, plan, held, nodes, edges), "", "diverging", plan.extent, marks,
         )  # fmt: skip
+
+    def ids_of(self, event: Event, state: Collective, scene: Scene) -> Iterable[str]:
+        """The cards of who took part in it, with their cells, and the way of a hop."""
+        if getattr(event, "collective", self._number) != self._number:
+            return ()
+        ranks, way = {event.lost_rank if isinstance(event, RankLost) else event.rank}, ""
+        if isinstance(event, ChunkMoved):
+            ranks, way = {event.src, event.dst}, f"{event.src}>{event.dst}"
+        cards = {f"r{rank}" for rank in ranks}
+        return {way, *(node.id for node in scene.nodes if node.id.partition(".")[0] in cards)}
 
     def text(self, state: Collective) -> str:
         plan = self._plan(state)

@@ -13,10 +13,10 @@ from lab.events import Event, ParameterMeasured, RunStarted, StepFinished
 from widgets.fold import Stretch
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
-from widgets.view import View
+from widgets.view import Picture, Spot, View
 from widgets.views.nothing import nothing_for, shown_by
 from widgets.views.series import Series
-from widgets.views.training.lines import FEW, decimated
+from widgets.views.training.lines import FEW, decimated, upright
 
 LINES = 10
 """More lines than this cannot be told apart."""
@@ -137,6 +137,12 @@ class GradientView(View[Tracks]):
             caption.strip(),
             self.title,
         )
+
+    def spotlit(self, picture: Picture, state: Tracks, spot: Spot) -> Picture:
+        """A line at the step of the event."""
+        step, tracks = getattr(self.recording[spot.place], "step", -1), state.by_name.values()
+        there = any(len(t.step) and t.step.array[0] <= step <= t.step.array[-1] for t in tracks)
+        return upright(picture, step, spot.name) if isinstance(picture, Chart) and there else picture
 
     def _why_empty(self) -> str:
         if self.recording.live or len(self.recording.positions(ParameterMeasured)):

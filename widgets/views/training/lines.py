@@ -1,11 +1,14 @@
-"""Long lines made short for drawing, keeping their peaks and gaps, and their moving mean."""
+"""Long lines made short for drawing, keeping their peaks and gaps, their moving mean, and a mark at a step."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from widgets.pictures.chart import Chart
 
 Numbers = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -40,6 +43,28 @@ def decimated(y: Numbers, most: int = POINTS) -> Indices:
     holes = (gap.argmax(axis=1) + offset)[gap.any(axis=1)]
     kept = np.unique(np.concatenate([[0, n - 1], low, high, holes]))
     return kept[kept < n]
+
+
+def upright(chart: Chart, step: int, name: str) -> Chart:
+    """The chart with a dotted line at a step, as high as what is drawn on the upper axes.
+
+    Example:
+        >>> import plotly.graph_objects as go
+        >>> chart = upright(Chart(go.Figure(go.Scatter(x=[1, 2], y=[0.5, np.nan]))), 2, "here")
+        >>> list(chart.figure.data[-1].x), [float(y) for y in chart.figure.data[-1].y]
+        ([2, 2], [0.5, 0.5])
+    """
+    import plotly.graph_objects as go
+
+    drawn = [np.asarray(t.y, np.float64) for t in chart.figure.data if t.y is not None and t.yaxis in (None, "y")]
+    seen = np.concatenate([np.empty(0), *drawn])
+    seen = seen[np.isfinite(seen)]
+    low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
+    line = go.Scatter(
+        x=[step, step], y=[low, high], name=f"{name}, step {step}", mode="lines+markers",
+        marker={"symbol": "diamond", "size": 9}, line={"dash": "dot", "width": 1.5},
+    )  # fmt: skip
+    return replace(chart, figure=go.Figure([*chart.figure.data, line], chart.figure.layout))
 
 
 def moving_mean(y: Numbers, at: Indices, window: int) -> Numbers:

@@ -16,10 +16,10 @@ from widgets.fold import Events, Stretch
 from widgets.landmarks import Landmarks
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
-from widgets.view import View
+from widgets.view import Picture, Spot, View
 from widgets.views.nothing import nothing_for
 from widgets.views.series import Series
-from widgets.views.training.lines import FEW, decimated, moving_mean
+from widgets.views.training.lines import FEW, decimated, moving_mean, upright
 
 SYMBOLS = ("circle", "diamond", "square", "cross")
 
@@ -129,6 +129,12 @@ class LossView(View[Curve]):
             if any(t.split == split for t in accuracy):
                 traces.append(_split_line(split, "accuracy", k, state))
         return Chart(go.Figure(traces, _layout(state, bool(accuracy))), _caption(state), self.title)
+
+    def spotlit(self, picture: Picture, state: Curve, spot: Spot) -> Picture:
+        """A line at the step of the event."""
+        step = getattr(self.recording[spot.place], "step", -1)
+        there = len(state.step) > 0 and state.step.array[0] <= step <= state.step.array[-1]
+        return upright(picture, step, spot.name) if isinstance(picture, Chart) and there else picture
 
     def _why_empty(self, state: Curve) -> str:
         if state.end:

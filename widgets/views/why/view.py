@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -93,6 +94,11 @@ class WhyView(View[Moment]):
             words = self._why_empty(state)
             return Scene((), caption=words, title=self.title)
         return scene_of(answer, self.question.path, self.title)
+
+    def ids_of(self, event: Event, state: Moment, scene: Scene) -> Iterable[str]:
+        """The boxes of the node that the event is about."""
+        about = f"{getattr(event, 'node', -1)}:"
+        return [node.id for node in scene.nodes if node.id.startswith(about)]
 
     def text(self, state: Moment) -> str:
         answer = self.answer(state)

@@ -1,0 +1,239 @@
+"""What a picture shows, out of the document of its page, and the same read from the events of a recording by hand.
+
+Nothing here asks a view what it makes of events: a fold that counts wrongly should be found out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lab.events import (
+    ActionFinished,
+    ChunkMoved,
+    Evaluated,
+    LeafUsed,
+    OpRecorded,
+    ParameterMeasured,
+    RankStarted,
+    Recording,
+    ReplicaAdvanced,
+    StepFinished,
+    ValueSeen,
+    WorkerSeen,
+)
+from widgets.pictures.chart import Chart
+from widgets.pictures.scene import Scene
+from widgets.pictures.theme import short
+from widgets.views.words import n_bytes, number
+
+Drawn = dict[str, Any]
+"""What READ gives."""
+
+READ = """region => {
+  const text = (g, name) => g.querySelector(`.lab-${name}`)?.textContent ?? "";
+  const nodes = [...region.querySelectorAll(".lab-node[data-key]")].map(g => {
+    const [, x, y] = g.getAttribute("transform").match(/translate\\((\\S+) (\\S+)\\)/).map(Number);
+    const box = g.querySelector(".lab-box:not(.lab-behind)");
+    const [w, h] = ["width", "height"].map(side => Number(box.getAttribute(side)));
+    const said = { label: text(g, "label"), sublabel: text(g, "sublabel"), gradient: text(g, "gradient") };
+    return [g.dataset.key.slice(1), { ...g.dataset, ...said, x, y, w, h, aria: g.getAttribute("aria-label") }];
+  });
+  const edges = [...region.querySelectorAll(".lab-edge[data-key]")].map(g => g.dataset.key.slice(1));
+  const words = [...region.querySelectorAll(".lab-mark-words")].map(t => [t.dataset.key.slice(1), t.textContent]);
+  const plot = region.querySelector(".lab-plot");
+  const plain = values => values ? Array.from(values, v => Number.isFinite(v) ? v : null) : [];
+  const lines = [...(plot?.querySelectorAll(".scatterlayer .trace") ?? [])].map(g => {
+    const d = g.querySelector(".js-line")?.getAttribute("d");
+    return d ? d.match(/-?[\\d.]+(e-?\\d+)?/g).map(Number) : [];
+  });
+  const traces = (plot?._fullData ?? []).map(trace => {
+    const [ax, ay] = ["x", "y"].map(k => plot._fullLayout[`${k}axis${trace[`${k}axis`].slice(1)}`]);
+    const [x, y] = [plain(trace.x), plain(trace.y)];
+    const at = i => [ax.c2p(x[i]), ay.c2p(y[i])];
+    const there = y.map((v, i) => i).filter(i => y[i] !== null);
+    return { name: trace.name, type: trace.type, x, y, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
+  });
+  const bars = [...(plot?.querySelectorAll(".barlayer .point path") ?? [])].map(path => path.getBBox().height);
+  return { nodes: Object.fromEntries(nodes), edges, words: Object.fromEntries(words), traces, lines, bars,
+           step: region.querySelector(".lab-step")?.textContent ?? "" };
+}"""
+
+
+def same_words(drawn: str, whole: str) -> bool:
+    """Whether a text is drawn, perhaps cut to its room."""
+    return drawn == whole or (drawn.endswith("…") and " ".join(whole.split()).startswith(drawn[:-1]))
+
+
+def agree(picture: Scene | Chart, drawn: Drawn) -> None:
+    """What is drawn is this picture, piece by piece."""
+    if isinstance(picture, Chart):
+        return agree_chart(picture, drawn)
+    nodes = drawn["nodes"]
+    assert nodes.keys() == {node.id for node in picture.nodes}
+    for node in picture.nodes:
+        there = nodes[node.id]
+        assert (there["kind"], there["state"]) == (node.kind, node.state)
+        for name in ("label", "sublabel", "gradient"):
+            assert same_words(there[name], getattr(node, name)), (node, there)
+        assert node.aria in there["aria"]
+        place = [there[side] for side in "xywh"]
+        assert np.allclose(place, [node.x, node.y, node.width, node.height], atol=0.11), (node, there)
+    assert sorted(drawn["edges"]) == sorted(edge.id for edge in picture.edges)
+    words = {mark.id: mark.text for mark in picture.marks if mark.text}
+    assert drawn["words"].keys() == words.keys()
+    assert all(same_words(drawn["words"][name], text) for name, text in words.items())
+    return None
+
+
+def agree_chart(picture: Chart, drawn: Drawn) -> None:
+    traces = picture.figure.data
+    assert [t["name"] for t in drawn["traces"]] == [t.name for t in traces]
+    for mine, there in zip(traces, drawn["traces"], strict=True):
+        for own, shown in ((mine.x, there["x"]), (mine.y, there["y"])):
+            assert np.allclose(np.asarray(own, float), np.array(shown, float), rtol=1e-6, equal_nan=True)
+    lines = [t for t in drawn["traces"] if t["type"] == "scatter" and t["ends"]]
+    assert len(drawn["lines"]) == len(lines)
+    for there, path in zip(lines, drawn["lines"], strict=True):  # in the document the line begins and ends there
+        if path:
+            assert np.allclose([path[:2], path[-2:]], there["ends"], atol=0.1), there["name"]
+    counts = [t.y for t in traces if t.type == "bar"]
+    if counts:
+        heights = np.array(drawn["bars"])
+        assert np.allclose(heights / heights.max(), counts[0] / counts[0].max(), atol=0.02)
+
+
+# --- straight from the recording; `k` is the stop that is shown, from 1 on, `p` how many events were folded then ---
+
+
+def graph(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A box for each leaf and operation, an arrow for each operand, a scalar's value as it was seen."""
+    ops, leaves = rec.columns(OpRecorded, 0, p), rec.columns(LeafUsed, 0, p)["node"].tolist()
+    nodes = drawn["nodes"]
+    assert {n for n, node in nodes.items() if node["kind"] != "constant"} == {*map(str, (*ops["node"], *leaves))}
+    arrows = {f"{n}.{i}" for n, parents in zip(ops["node"], ops["parents"], strict=True) for i in range(len(parents))}
+    assert {*drawn["edges"]} == arrows
+    seen = rec.columns(ValueSeen, 0, p)
+    values = {
+        str(n): mean
+        for n, role, shape, mean in zip(seen["node"], seen["role"], seen["shape"], seen["mean"], strict=True)
+        if role == "value" and not len(shape)
+    }
+    assert values
+    came = {str(n) for n, role in zip(seen["node"], seen["role"], strict=True) if role == "gradient"}
+    assert {n for n, node in nodes.items() if node["gradient"]} == came
+    assert {n: nodes[n]["sublabel"] for n in values} == {n: short(float(mean)) for n, mean in values.items()}
+
+
+def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Each operation is in one box; one that has a box of its own has a gradient as soon as one came."""
+    boxes = drawn["nodes"].values()
+    held = sum(int(node["sublabel"].split()[0]) for node in boxes if node["kind"] == "group")
+    assert held + sum(node["kind"] in ("op", "output") for node in boxes) == len(rec.positions(OpRecorded))
+    seen = rec.columns(ValueSeen, 0, p)
+    came = {str(n) for n, role in zip(seen["node"], seen["role"], strict=True) if role == "gradient"}
+    own = {n: bool(node["gradient"]) for n, node in drawn["nodes"].items() if n.isdigit()}
+    assert own == {n: n in came for n in own}
+
+
+def why(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The entry that is asked about is the largest of its gradient."""
+    leaves, seen = rec.columns(LeafUsed), rec.columns(ValueSeen)
+    node = leaves["node"][list(leaves["name"]).index("0.weight")]
+    at = np.flatnonzero((np.asarray(seen["role"]) == "gradient") & (seen["node"] == node))[-1]
+    gradient = seen["value"][int(at)]
+    entry = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
+    start = next(n for n in drawn["nodes"].values() if n["kind"] == "leaf")
+    assert start["label"] == f"0.weight[{', '.join(map(str, entry))}]"
+    assert start["sublabel"] == f"gradient {short(float(gradient[entry]))}"
+
+
+def difference(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The first leaf is the first whose values differ: the two networks are from two seeds."""
+    unlike = [node for node in drawn["nodes"].values() if node["state"] == "trouble"]
+    name = rec.columns(LeafUsed)["name"][0]
+    assert [node["label"].startswith(f"value of leaf {name}: ") for node in unlike] == [True, True]
+
+
+def loss(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The loss of every step and of every test."""
+    traces = {t["name"]: t for t in drawn["traces"]}
+    steps, tests = rec.columns(StepFinished, 0, p), rec.columns(Evaluated, 0, p)
+    assert traces["batch"]["x"] == steps["step"].tolist()
+    assert np.allclose(traces["batch"]["y"], steps["loss"], rtol=1e-6)
+    for what in ("loss", "accuracy") if len(tests["step"]) else ():
+        assert traces[f"test {what}"]["x"] == tests["step"].tolist()
+        assert np.allclose(traces[f"test {what}"]["y"], tests[what], rtol=1e-6)
+
+
+def gradients(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The norm of every measurement, and the histogram of the last of the first parameter."""
+    rows = rec.columns(ParameterMeasured, 0, p)
+    own = np.asarray(rows["role"]) == "gradient"
+    for trace in drawn["traces"][:-1]:
+        mine = np.flatnonzero(own & (np.asarray(rows["name"]) == trace["name"]))
+        assert trace["x"] == rows["step"][mine].tolist()
+        assert np.allclose(trace["y"], rows["norm"][mine], rtol=1e-6)
+    first = np.flatnonzero(own & (np.asarray(rows["name"]) == drawn["traces"][0]["name"]))[-1]
+    assert drawn["traces"][-1]["y"] == list(rows["counts"][int(first)])
+
+
+def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Each rank has sent the bytes of its hops in the steps that are shown."""
+    hops = rec.columns(ChunkMoved)
+    shown = np.isin(hops["step"], np.unique(hops["step"])[: k - 1])
+    for rank in range(4):
+        sent = int(hops["n_bytes"][shown & (hops["src"] == rank)].sum())
+        assert drawn["nodes"][f"r{rank}"]["aria"].startswith(f"rank {rank}, sent {n_bytes(sent)}")
+
+
+def replicas(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Shard, norm of the gradient and checksum of each replica are those that it told."""
+    rows = rec.columns(ReplicaAdvanced, 0, p)
+    mine = rows["step"] == rows["step"][-1]
+    told = {(rows["phase"][i], int(rows["rank"][i])): i for i in np.flatnonzero(mine)}
+    for (phase, rank), i in told.items():
+        shard = f"{rows['start'][i]}–{rows['stop'][i] - 1}"
+        box, wanted = {
+            "shard": ("shard", shard), "gradient": ("gradient", number(float(rows["norm"][i]))),
+            "reduced": ("sum", number(float(rows["norm"][i]))), "updated": ("update", f"{rows['checksum'][i]:08x}"),
+        }[phase]  # fmt: skip
+        assert drawn["nodes"][f"{box}{rank}"]["label"] == wanted
+    assert len(told) == 4 * len({phase for phase, _ in told})
+
+
+def pipeline(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A bar for each of the earliest actions of the second step, as long as it took."""
+    rows = rec.columns(ActionFinished)
+    ends = np.argsort(rows["end_ns"], kind="stable")
+    shown = ends[len(ends) // 2 :][:k]
+    over = {n: node for n, node in drawn["nodes"].items() if node["state"] != "waiting"}
+    bars = {n: node for n, node in over.items() if node["kind"].endswith("_span")}
+    names = [f"{rows['stage'][i]}{rows['kind'][i]}{rows['micro'][i]}" for i in shown]
+    took = dict(zip(names, (rows["end_ns"] - rows["start_ns"])[shown], strict=True))
+    assert bars.keys() == took.keys()
+    scale = [bars[n]["w"] / took[n] for n in bars]
+    assert np.allclose(scale, scale[0], rtol=0.02)
+
+
+def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Each rank is on the card of its worker, with the memory that was last seen."""
+    ranks, seen = rec.columns(RankStarted, 0, p), rec.columns(WorkerSeen, 0, p)
+    memory = dict(zip(seen["worker"], seen["memory_bytes"].tolist(), strict=True))
+    cards = [node["aria"] for node in drawn["nodes"].values()]
+    for worker, used in memory.items():
+        assert sum(f"{worker}, " in aria and f"{used / 2**20:,.0f} of " in aria for aria in cards) == 1
+    last = ranks["generation"] == max(ranks["generation"], default=0)
+    for rank, worker, pid in zip(*(np.asarray(ranks[name])[last] for name in ("rank", "worker", "pid")), strict=True):
+        told = f"{worker}, ", f"holds rank {rank}: ", f"pid {pid}"
+        assert sum(all(words in aria for words in told) for aria in cards) == 1
+
+
+BY_TITLE = {
+    "A small graph": graph, "One step of a network": graph, "A transformer block": grouped, "A transformer": grouped,
+    "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
+    "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,
+    "Pipeline": pipeline, "Workers": workers,
+}  # fmt: skip
+"""The check of each exhibit; one without is an error."""

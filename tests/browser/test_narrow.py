@@ -1,0 +1,83 @@
+"""A page in a narrow window, as on a phone or beside another: what is too wide for it begins readable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.harness import PATIENCE_MS
+from widgets.export.page import Frame, write_page
+from widgets.pictures.scene import Edge, Node, Scene
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+def wide(active: int) -> Scene:
+    nodes = tuple(
+        Node(f"n{k}", 60 + 160 * k, 40, 110, 50, f"value {k}", f"{k}.0", state="active" if k == active else "idle")
+        for k in range(12)
+    )
+    edges = tuple(Edge(f"e{k}", f"n{k}", f"n{k + 1}") for k in range(11))
+    return Scene(nodes, edges, caption="Wide.", title="wide", legend=(("op", "an operation"),), extent=(1880, 80))
+
+
+SMALL = Scene((Node("a", 60, 40, 110, 50, "a"), Node("b", 300, 40, 110, 50, "b")), title="small", extent=(360, 80))
+FRAMES = [Frame("at rest", (wide(-1), SMALL)), Frame("at 11", (wide(11), SMALL)), Frame("over", (wide(-1), SMALL))]
+SHOWN = """() => [...document.querySelectorAll(".lab-scene")].map(scene => {
+  const stage = scene.querySelector(".lab-stage"), box = stage.getBoundingClientRect();
+  const inside = [...scene.querySelectorAll(".lab-node[data-key]")].filter(node => {
+    const own = node.querySelector(".lab-box").getBoundingClientRect();
+    return own.left >= box.left && own.right <= box.right;
+  });
+  return { inside: inside.map(node => node.dataset.key.slice(1)), more: stage.dataset.more,
+           hint: getComputedStyle(stage, "::after").content, map: !scene.querySelector(".lab-minimap").hidden,
+           high: scene.querySelector(".lab-label").getBoundingClientRect().height };
+})"""
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_page(tmp_path_factory.mktemp("narrow") / "page.html", FRAMES, "Wide")
+
+
+@pytest.fixture(params=["light", "dark"])
+def narrow(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    context = browser.new_context(
+        color_scheme=request.param, offline=True, viewport={"width": 500, "height": 800}, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(path.as_uri())
+    page.wait_for_selector("body[data-lab-ready]")
+    yield page
+    context.close()
+
+
+def test_in_a_narrow_window_a_wide_picture_begins_readable_says_so_and_is_all_seen_at_a_click(
+    narrow: Page, shots: Path
+):
+    first, small = narrow.evaluate(SHOWN)
+    assert first["inside"][0] == "n0"
+    assert first["high"] > 11, "the words can be read"
+    assert (first["more"], first["map"], first["hint"]) == ("right", True, '"drag to see more"')
+    assert (small["inside"], small["more"], small["map"], small["hint"]) == (["a", "b"], "", False, "none")
+    narrow.screenshot(path=str(shots / f"narrow-{narrow.evaluate('document.body.dataset.labTheme')}.png"))
+    assert narrow.evaluate("document.documentElement.scrollWidth") == 500
+    narrow.get_by_role("button", name="fit to view").first.click()
+    assert len(narrow.evaluate(SHOWN)[0]["inside"]) == 12
+
+
+def test_it_stays_where_it_was_when_nothing_happens_any_more(narrow: Page):
+    slider = narrow.get_by_role("slider", name="frame")
+    slider.focus()
+    for _ in range(2):  # to where something happens, and on
+        narrow.keyboard.press("ArrowRight")
+        assert narrow.evaluate(SHOWN)[0]["inside"][-1] == "n11"
+
+
+def test_a_wide_window_shows_all_of_it(narrow: Page):
+    narrow.set_viewport_size({"width": 1100, "height": 800})
+    narrow.wait_for_function(f"() => ({SHOWN})()[0].inside.length === 12")
