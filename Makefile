@@ -35,10 +35,10 @@ lab: $(VENV)/.lab
 	@$(PY) -m lab open $(ARGS) || [ $$? = 130 ] # Ctrl-C is how one closes it
 
 test: $(VENV)/.test browser
-	@$(MAKE) --no-print-directory lint-and-test SELECT="not soak"
+	@$(MAKE) --no-print-directory lint-and-test RUN='-m tests.halves "not soak"'
 
 quick: $(VENV)/.test
-	@$(MAKE) --no-print-directory lint-and-test SELECT="not browser and not slow and not soak"
+	@$(MAKE) --no-print-directory lint-and-test RUN='-m pytest -m "not browser and not slow and not soak"'
 
 # Types are checked with the newest stubs only: older ones know less of what we call.
 full:
@@ -72,7 +72,7 @@ browser: $(VENV)/.test
 lint-and-test:
 	@status=0; \
 	$(if $(LINT),$(PY) -m ruff check || status=1; $(PY) -m mypy || status=1;) \
-	$(PY) -m pytest -m "$(SELECT)" $(ARGS) || status=1; \
+	$(PY) $(RUN) $(ARGS) || status=1; \
 	exit $$status
 
 $(VENV)/constraints.txt: pyproject.toml binder/environment.yml

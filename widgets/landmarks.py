@@ -16,6 +16,8 @@ from lab.events import BackwardStarted, CollectiveStarted, Event, StepFinished
 from widgets.fold import Events, Positions
 
 Ints = npt.NDArray[np.int64]
+SEVERAL = 3
+"""So many landmarks of one stop are named one by one."""
 
 
 class Landmarks(NamedTuple):
@@ -67,9 +69,24 @@ class Landmarks(NamedTuple):
             where = where[np.unique(np.linspace(0, len(where) - 1, most).astype(int))]
         first, last = np.searchsorted(at, where), np.searchsorted(at, where, side="right")
         return {
-            int(i): ", ".join(self.name(k) for k in range(f, min(t, f + 3)))
+            int(i): self._several(f, t)
             for i, f, t in zip(where, first.tolist(), last.tolist(), strict=True)
         }
+
+
+    def _several(self, first: int, end: int) -> str:
+        """What those from the first up to the end are called together.
+
+        Example:
+            >>> Landmarks.of([("step", np.arange(9), np.arange(9))])._several(2, 7)
+            'step 2 to step 6'
+        """
+        n, words = end - first, self.words[first:end]
+        if n <= SEVERAL:
+            return ", ".join(self.name(k) for k in range(first, end))
+        if (words == words[0]).all():
+            return f"{self.name(first)} to {self.name(end - 1)}"
+        return f"{', '.join(self.name(k) for k in range(first, first + SEVERAL - 1))} and {n - SEVERAL + 1} more"
 
 
 def landmarks_of(events: Events) -> Landmarks:

@@ -123,8 +123,9 @@ class Comparison:
             return "\n".join((first, second, f"{third} {notes}".strip()))
         numbers = f"numbers to a share of {self.tolerance:g}" if self.tolerance else "numbers bit for bit"
         ranks = f"{len(self.ranks)} rank{'s' * (len(self.ranks) != 1)}"
+        agree = f"No difference: {self.n_events:,} event{'s' * (self.n_events != 1)} of {ranks} agree, {numbers}."
         return "\n".join((
-            f"No difference: {self.n_events:,} events of {ranks} agree, {numbers}.",
+            agree if self.n_events else "No difference, and nothing to compare: neither recording has an event.",
             "Not compared: times, names of runs, processes, addresses, numbers of nodes and of source lines.",
             notes or "Both recordings took the same kinds of events.",
         ))  # fmt: skip

@@ -2,7 +2,8 @@
 
 The graphs are recordings of real runs: a deep network of about 500 nodes and an unrolled recurrent one of about 5,000.
 Where the boxes stand is computed here, in columns by depth, folded into strips. Patches come 15 a second, as the pacer
-sends them, and are applied as host.js does it. Run: python tests/benchmarks/bench_frames.py [repeats].
+sends them, and are applied as host.js does it. Run: python tests/benchmarks/bench_frames.py [repeats] [growth]; with
+"growth" only that is looked at. Frames a second are the machine's as it is now; CPU time a frame bears a busy one.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def part(whole: Scene, n: int, new: int) -> dict[str, Any]:
     return {**tree_of(scene), "text": ""}
 
 
-def measure(page: Page, name: str, whole: Scene, repeats: int) -> None:
-    """Print every figure of one graph."""
+def measure(page: Page, name: str, whole: Scene, repeats: int, only_growth: bool) -> None:
+    """Print every figure of one graph, or those of its growth."""
     n = len(whole.nodes)
     full = {**tree_of(whole), "text": ""}
     per = 3
@@ -73,8 +74,8 @@ def measure(page: Page, name: str, whole: Scene, repeats: int) -> None:
         figures.setdefault(f"{what} ({'canvas' if far else f'{where} boxes'})", []).append(figure)
 
     opening = []
-    for _ in range(repeats):
-        opening.append(page.evaluate("text => window.open_(text)", text))
+
+    def gestures() -> None:
         page.evaluate("() => window.overview()")
         note("pan, all in sight", page.evaluate("() => window.pan()"))
         note("zoom, all in sight", page.evaluate("() => window.zoom()"))
@@ -85,24 +86,40 @@ def measure(page: Page, name: str, whole: Scene, repeats: int) -> None:
         note("pan, readable", page.evaluate("() => window.pan()"))
         note("zoom, readable", page.evaluate("() => window.zoom()"))
         note("recolour 100 a frame, readable", page.evaluate("r => window.recolour(r)", colours(100)))
+
+    for _ in range(repeats):
+        opening.append(page.evaluate("text => window.open_(text)", text))
+        if not only_growth:
+            gestures()
         page.evaluate("text => window.open_(text)", begun)
         note(f"growth by {per} nodes 15 times a second, followed", page.evaluate("p => window.grow(p)", patches))
         page.evaluate("text => window.open_(text)", begun)
         page.evaluate("() => window.overview()")
         note(f"growth by {per} nodes 15 times a second, all in sight", page.evaluate("p => window.grow(p)", patches))
     print(f"  {'open, JSON to picture':64} {median(opening):7.0f} ms")
-    print(f"  {'':64} frames/s  longest ms  main thread, CPU ms a frame: script  style, layout  all")
+    print(
+        f"  {'':64} frames/s  longest ms  CPU ms a frame, main thread: script  style, layout  all  page and compositor"
+    )
     for what, some in figures.items():
-        names = "fps", "worst", "script", "style", "all"
-        fps, worst, script, style_, all_ = (median(f[k] for f in some) for k in names)
-        print(f"  {what:64} {fps:8.1f}  {worst:10.0f}  {script:35.1f}  {style_:13.1f}  {all_:3.1f}", flush=True)
+        names = "fps", "worst", "script", "style", "all", "processes"
+        fps, worst, script, style_, all_, both = (median(f[k] for f in some) for k in names)
+        print(
+            f"  {what:64} {fps:8.1f}  {worst:10.0f}  {script:35.1f}  {style_:13.1f} {all_:4.1f}  {both:19.1f}",
+            flush=True,
+        )
 
 
 class Cpu:
-    """CPU time of the page's main thread, which a busy machine does not stretch as it does a clock."""
+    """CPU time, which a busy machine does not stretch as it does a clock.
+
+    Of the page's main thread, and of the two processes that draw it with all their threads: those that paint tiles and
+    lay them together, too.
+    """
 
     def __init__(self, page: Page) -> None:
         self.session = page.context.new_cdp_session(page)
+        assert page.context.browser is not None
+        self.whole = page.context.browser.new_browser_cdp_session()
         self.session.send("Performance.enable", {"timeDomain": "threadTicks"})
         page.expose_function("begin", self.begin)
         page.expose_function("end", self.end)
@@ -110,7 +127,14 @@ class Cpu:
     def _now(self) -> dict[str, float]:
         values = {m["name"]: m["value"] * 1e3 for m in self.session.send("Performance.getMetrics")["metrics"]}
         style_ = values["LayoutDuration"] + values["RecalcStyleDuration"]
-        return {"script": values["ScriptDuration"], "style": style_, "all": values["TaskDuration"]}
+        there = self.whole.send("SystemInfo.getProcessInfo")["processInfo"]
+        processes = sum(p["cpuTime"] for p in there if p["type"] in ("renderer", "GPU")) * 1e3
+        return {
+            "script": values["ScriptDuration"],
+            "style": style_,
+            "all": values["TaskDuration"],
+            "processes": processes,
+        }
 
     def begin(self) -> None:
         """From now on."""
@@ -121,7 +145,7 @@ class Cpu:
         return {name: value - self.before[name] for name, value in self._now().items()}
 
 
-def main(repeats: int) -> None:
+def main(repeats: int, only_growth: bool) -> None:
     """Both graphs, one after the other."""
     code = bundle("patch.js", *PICTURES)
     bench = Path(__file__).with_name("frames.js").read_text(encoding="utf-8")
@@ -136,10 +160,10 @@ def main(repeats: int) -> None:
         page.on("pageerror", lambda error: print("page error:", error))
         page.goto(path.as_uri())
         page.wait_for_function("() => window.ready")
-        measure(page, "deep network", scene_of(deep_network()), repeats)
-        measure(page, "unrolled loop", scene_of(unrolled_loop(1000)), repeats)
+        measure(page, "deep network", scene_of(deep_network()), repeats, only_growth)
+        measure(page, "unrolled loop", scene_of(unrolled_loop(1000)), repeats, only_growth)
     print(f"load average {os.getloadavg()[0]:.1f} at the end")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    main(next((int(word) for word in sys.argv[1:] if word.isdigit()), 3), "growth" in sys.argv)

@@ -40,7 +40,7 @@ const frames = (n, step) => new Promise((done) => {
 });
 // As host.js: whatever has come is drawn once in the next frame.
 const receive = (patch) => {
-  tree = applyPatch(tree, patch);
+  tree = applyPatch(tree, patch, true);
   if (!receive.dirty) { receive.dirty = true; requestAnimationFrame(() => { receive.dirty = false; view.draw(tree); }); }
 };
 const press = (key) => {

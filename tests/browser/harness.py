@@ -20,6 +20,7 @@ from typing import Any, Self
 
 import nbformat
 from playwright.sync_api import Browser, Page, Playwright, ViewportSize, WebSocket, expect
+from playwright.sync_api import TimeoutError as NothingCame
 
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -219,7 +220,11 @@ class LabPage:
     def run_all(self) -> None:
         """Run every cell and wait until the kernel is idle."""
         self.command("notebook:run-all-cells")
-        self.page.wait_for_function(f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')")
+        state = f"({{status: {KERNEL}.status, running: document.querySelectorAll('.jp-mod-running').length}})"
+        try:
+            self.page.wait_for_function(f"() => {{ const s = {state}; return s.status === 'idle' && !s.running; }}")
+        except NothingCame as why:
+            raise AssertionError(f"not idle: {self.page.evaluate(state)}, cells say {self.cell_errors()}") from why
 
     def kernel(self, code: str) -> str:
         """Run code in the kernel, beside the notebook; returns what it printed. Raises if it failed."""

@@ -60,7 +60,9 @@ def opened(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 def run_all(page: Page) -> None:
     """By the menu, as a reader does; again where nothing comes of it: a click before the kernel is there is lost."""
+    dialog = page.locator("dialog[aria-modal=true]")
     for _ in range(8):
+        assert dialog.count() == 0, dialog.all_inner_texts()
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         with contextlib.suppress(NothingCame):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +179,7 @@ def test_on_a_projector_type_and_lines_are_larger_everywhere(opened: Opened):
         .map(name => document.querySelector(name).getBoundingClientRect().height)"""
     before = page.evaluate(sizes)
     page.get_by_label("size").select_option("projector")
-    page.wait_for_function(
-        f"before => ({sizes})().every((height, i) => height > 1.15 * before[i])", arg=before
-    )
+    page.wait_for_function(f"before => ({sizes})().every((height, i) => height > 1.15 * before[i])", arg=before)
     width = "() => parseFloat(getComputedStyle(document.querySelector('.lab-plot .js-line')).strokeWidth)"
     page.wait_for_function(f"({width})() === 3")
     assert opened.trouble == []
@@ -277,3 +277,65 @@ def test_patches_mean_the_same_in_javascript(browser: Browser):
     for (_, _, new), (after, kept) in zip(cases, results, strict=True):
         assert json.loads(after) == new
         assert kept
+
+
+def test_a_table_that_is_changed_where_it_stands_says_what_changed(browser: Browser):
+    rng = random.Random(1)
+    cases = []
+    for _ in range(60):
+        trees = [{"title": "t", "nodes": {f"#{i}": {"x": 0, "at": {"y": 1}} for i in range(6)}, "edges": {}}]
+        for _ in range(4):
+            nodes = copy.deepcopy(trees[-1]["nodes"])
+            for key in rng.sample(sorted(nodes), rng.randrange(3)):
+                rng.choice([nodes[key], nodes[key]["at"]])["x"] = rng.random()
+            if rng.random() < 0.4:
+                nodes[f"#{rng.random()}"] = {"x": 3, "at": {}}
+            if rng.random() < 0.2:
+                del nodes[rng.choice(sorted(nodes))]
+            trees.append({"title": rng.choice("tu"), "nodes": nodes, "edges": {}})
+        cases.append(trees)
+    patches = [[diff(old, new) for old, new in pairwise(trees)] for trees in cases]
+    page = browser.new_page()
+    results = page.evaluate(
+        """async ([code, firsts, patches]) => {
+             const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+             const { applyPatch, News } = await import(url);
+             return firsts.map((first, k) => {
+               let tree = first;
+               const news = new News(), table = tree.nodes;
+               const told = [news.of(table)];
+               for (const ops of patches[k]) {
+                 const last = tree;
+                 tree = applyPatch(tree, ops, true);
+                 const fresh = tree !== last || !ops.length;
+                 told.push([JSON.stringify(tree), news.of(tree.nodes), tree.nodes === table, fresh]);
+               }
+               return told;
+             });
+           }""",
+        [
+            bundle("patch.js", "news.js"),
+            [trees[0] for trees in cases],
+            patches,
+        ],
+    )
+    page.close()
+    told_all = 0
+    for trees, (at_first, *told) in zip(cases, results, strict=True):
+        assert at_first is None, "all of it has to be read"
+        touched = False
+        for (old, new), (after, keys, same_table, fresh_root) in zip(pairwise(trees), told, strict=True):
+            assert (json.loads(after), same_table, fresh_root) == (new, True, True)
+            changed = {
+                key
+                for key in old["nodes"].keys() | new["nodes"].keys()
+                if old["nodes"].get(key) != new["nodes"].get(key)
+            }
+            gone = old["nodes"].keys() - new["nodes"].keys()
+            if gone or (changed and not touched):
+                assert keys is None
+            else:
+                assert set(keys) == changed
+                told_all += 1
+            touched = touched or bool(changed)
+    assert told_all > 100

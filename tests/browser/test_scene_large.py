@@ -153,6 +153,44 @@ def test_a_drag_moves_what_is_drawn_and_draws_anew_at_its_end(light: Page):
     assert in_sight(light) <= light.evaluate(DRAWN).keys()
 
 
+def test_a_long_drag_draws_only_what_comes_into_sight(light: Page):
+    nearer(light)
+    svg = light.locator(".lab-svg")
+    svg.scroll_into_view_if_needed()
+    box = svg.bounding_box()
+    assert box is not None
+    before, was = light.evaluate(VIEW), in_sight(light)
+    light.evaluate("() => { for (const g of document.querySelectorAll('.lab-node[data-key]')) g.dataset.old = ''; }")
+    light.mouse.move(box["x"] + 900, box["y"] + 60)
+    light.mouse.down()
+    light.mouse.move(box["x"] + 100, box["y"] + 60, steps=4)
+    assert light.evaluate(VIEW) == before, "the plane has moved, and what is on it stays where it is"
+    assert "translate(-800px, 0px)" in (svg.get_attribute("style") or "")
+    moved = "() => [...document.querySelectorAll('.lab-node[data-old]')].map(g => g.dataset.key)"
+    drawn, kept = light.evaluate(DRAWN).keys(), set(light.evaluate(moved))
+    light.mouse.up()
+    now = in_sight(light)
+    assert now <= drawn
+    assert now - was, "some came into sight"
+    assert now & was <= kept, "and what was in sight was not made again"
+
+
+def test_what_fades_in_has_no_layer_of_its_own(light: Page):
+    step = light.get_by_role("button", name="step", exact=True)
+    step.click()
+    light.wait_for_selector(f'.lab-node[data-key="#{WHOLE.nodes[579].id}"][data-state=active]')
+    light.wait_for_function("() => !document.querySelector('.lab-svg').style.transform")
+    step.click()
+    fading = light.wait_for_function(
+        """() => {
+             const born = document.getAnimations().filter(a => a.animationName === "lab-born");
+             const seen = born.some(a => getComputedStyle(a.effect.target).opacity < 1);
+             return seen && born.flatMap(a => a.effect.getKeyframes().flatMap(Object.keys));
+           }"""
+    ).json_value()
+    assert "opacity" not in fading
+
+
 def test_the_arrow_keys_follow_edges_to_nodes_out_of_sight_and_bring_them_in(light: Page):
     light.locator(".lab-node[tabindex='0']").focus()
     light.keyboard.press("Home")

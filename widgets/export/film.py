@@ -169,5 +169,5 @@ def brief(text: str) -> str:
     """
     lines = text.splitlines()
     left_out = len(lines) - FRAME_LINES
-    return text if left_out <= 0 else "\n".join([*lines[:FRAME_LINES], f"{left_out} more lines"])
+    return text if left_out <= 0 else "\n".join([*lines[:FRAME_LINES], f"{left_out} more line{'s' * (left_out > 1)}"])
 

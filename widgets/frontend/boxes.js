@@ -2,14 +2,18 @@
 import { GLIDE, ease } from "./camera.js";
 import { nodeElement, paintNode, placeNode, tint } from "./nodes.js";
 import { svg } from "./common.js";
+import { LIVELY } from "./sight.js";
 
 const LOOKS = ["x", "y", "w", "h", "label", "sublabel", "gradient", "aria", "kind", "state", "fold"];
 
 export class Boxes {
   // `look` is what paintNode takes; `far` is told what to paint again; `leave()` takes the focus of a node that goes.
   constructor(look, far, leave) {
-    Object.assign(this, { look, far, leave, active: null, here: null, gliding: new Set() });
+    Object.assign(this, { look, far, leave, active: null, here: null, gliding: new Set(), fades: false });
     this.entries = new Map(); // key -> {key, node, index, g, x, y, from, since, born}; g null: nobody can see it
+    this.shown = new Set(); // entries that are in the document
+    this.lively = new Set(); // keys of nodes to which something happens now
+    this.folds = 0; // how many can be opened or closed
     this.edges = null;
     this.frames = svg("g", { class: "lab-frames" });
     this.others = svg("g");
@@ -21,38 +25,46 @@ export class Boxes {
     return entry && (entry.from ? { ...entry.node, x: entry.x, y: entry.y } : entry.node);
   };
 
-  // Returns whether one of them can be opened or closed.
-  update(wanted, now, still) {
+  // `some`: keys of those that are new or others; null: any may be, and any may be gone.
+  update(wanted, some, now, still) {
+    const { entries } = this;
+    const keys = some ?? Object.keys(wanted);
+    for (const key of keys) {
+      const [entry, node] = [entries.get(key), wanted[key]];
+      if (!entry) this.add(key, node);
+      else if (entry.node !== node) this.change(entry, node, now, still);
+    }
+    if (some) return;
+    keys.forEach((key, index) => (entries.get(key).index = index));
+    for (const [key, entry] of entries.size > keys.length ? entries : []) if (!Object.hasOwn(wanted, key)) this.remove(entry);
+  }
+
+  add(key, node) {
     const { entries, far } = this;
-    let index = 0;
-    let opens = false;
-    for (const key in wanted) {
-      const node = wanted[key];
-      opens ||= Boolean(node.fold);
-      const entry = entries.get(key);
-      if (!entry) {
-        entries.set(key, { key, node, index, g: null, x: node.x, y: node.y, from: null, since: 0, born: !still, clipped: false });
-        if (node.kind === "frame") far.soil(null);
-        far.soil(key);
-      } else {
-        entry.index = index;
-        if (entry.node !== node) this.change(entry, node, now, still);
-      }
-      index += 1;
-    }
-    for (const [key, entry] of entries.size > index ? entries : []) {
-      if (Object.hasOwn(wanted, key)) continue;
-      this.hide(entry);
-      entries.delete(key);
-      far.soil(null);
-      if (this.active === key) this.active = null;
-    }
-    return opens;
+    entries.set(key, { key, node, index: entries.size, g: null, x: node.x, y: node.y, from: null, since: 0, born: this.fades, clipped: false });
+    this.heed(key, null, node);
+    if (node.kind === "frame") far.soil(null);
+    far.soil(key);
+  }
+
+  remove(entry) {
+    this.hide(entry);
+    this.entries.delete(entry.key);
+    this.heed(entry.key, entry.node, null);
+    this.far.soil(null);
+    if (this.active === entry.key) this.active = null;
+  }
+
+  heed(key, before, node) {
+    this.folds += Boolean(node?.fold) - Boolean(before?.fold);
+    if (LIVELY.has(node?.state)) this.lively.add(key);
+    else this.lively.delete(key);
   }
 
   change(entry, node, now, still) {
     const before = entry.node;
     entry.node = node;
+    this.heed(entry.key, before, node);
     const moves = before.x !== node.x || before.y !== node.y;
     if (moves && (still || !entry.g)) {
       [entry.x, entry.y, entry.from] = [node.x, node.y, null];
@@ -73,12 +85,13 @@ export class Boxes {
   }
 
   repaint() {
-    for (const entry of this.entries.values()) if (entry.g) paintNode(entry, this.look);
+    for (const entry of this.shown) paintNode(entry, this.look);
   }
 
   show(entry) {
     const { key, node } = entry;
     entry.g = nodeElement(key);
+    this.shown.add(entry);
     if (entry.born) entry.g.classList.add("lab-born");
     entry.born = false;
     if (key === this.active) entry.g.setAttribute("tabindex", "0");
@@ -102,6 +115,7 @@ export class Boxes {
     if (!entry.g) return;
     if (entry.g.contains(document.activeElement)) this.leave();
     entry.g.remove();
+    this.shown.delete(entry);
     entry.g = entry.from = entry.body = entry.texts = null;
     [entry.x, entry.y] = [entry.node.x, entry.node.y];
     this.gliding.delete(entry);
@@ -111,10 +125,8 @@ export class Boxes {
   keep(near) {
     const kept = new Set(near);
     if (this.entries.has(this.active)) kept.add(this.entries.get(this.active));
-    for (const entry of this.entries.values()) {
-      if (!kept.has(entry)) this.hide(entry);
-      else if (!entry.g) this.show(entry);
-    }
+    for (const entry of this.shown) if (!kept.has(entry)) this.hide(entry);
+    for (const entry of kept) if (!entry.g) this.show(entry);
     return kept;
   }
 

@@ -6,6 +6,7 @@ export const GLIDE = 350;
 export const ease = (part) => 1 - (1 - part) ** 3;
 const mix = (a, b, part) => a + (b - a) * part;
 export const MARGIN = 28;
+const NEARLY = 0.02; // of its size: a picture so much larger or smaller looks the same while it moves
 // Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
 export const readable = () => 0.9 * magnified();
 const largest = () => 1.25 * magnified();
@@ -23,11 +24,9 @@ export class Camera {
   toScene = (x, y) => [(x - this.view.x) / this.view.k, (y - this.view.y) / this.view.k];
 
   // The part of the scene in the stage, and `more` of the stage's size at each side of it.
-  sight(more = 0) {
+  sight(more = 0, { k, x, y } = this.view) {
     const { w, h } = this.size;
-    const [left, top] = this.toScene(-w * more, -h * more);
-    const [right, bottom] = this.toScene(w * (1 + more), h * (1 + more));
-    return { left, top, right, bottom };
+    return { left: (-w * more - x) / k, top: (-h * more - y) / k, right: (w * (1 + more) - x) / k, bottom: (h * (1 + more) - y) / k };
   }
 
   // The sides of the stage beyond which the picture goes on.
@@ -56,14 +55,21 @@ export class Camera {
   fit(glides, lively) {
     const goal = this.glide?.to ?? this.view;
     const to = this.wanted(goal, lively);
-    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return this.changed(Boolean(this.glide));
+    if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return this.changed(true);
     if (glides && !calm()) {
-      this.glide = { from: this.view, to, since: performance.now() };
+      this.glide = { from: this.nearly(to.k), to, since: performance.now() };
       return this.changed(true);
     }
     this.glide = null;
     this.view = to;
     return this.changed(false);
+  }
+
+  // The view of now at this scale, if it nearly has it: what only moves need not be drawn anew.
+  nearly(k) {
+    const { view, size: { w, h } } = this;
+    const ratio = k / view.k;
+    return Math.abs(ratio - 1) > NEARLY ? view : { k, x: w / 2 - (w / 2 - view.x) * ratio, y: h / 2 - (h / 2 - view.y) * ratio };
   }
 
   // A part that is in sight already stays where it is.
@@ -89,7 +95,7 @@ export class Camera {
     const part = ease(Math.min(1, (now - since) / GLIDE));
     this.view = { k: mix(from.k, to.k, part), x: mix(from.x, to.x, part), y: mix(from.y, to.y, part) };
     if (part === 1) this.glide = null;
-    this.changed(part < 1);
+    this.changed(part < 1 || from.k === to.k);
     return part < 1;
   }
 

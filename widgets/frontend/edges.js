@@ -1,43 +1,48 @@
 // The edges of a scene: where they run is worked out when somebody can see them; which share both their nodes, always.
 import { clip, setText, svg, textWidth } from "./common.js";
 import { edgeShape, lanes } from "./geometry.js";
+import { LIVELY } from "./sight.js";
 
 export class Edges {
   // `at(key)` gives a node with its place of now.
   constructor(at) {
-    Object.assign(this, { at, family: "", lit: new Set() });
+    Object.assign(this, { at, family: "", lit: new Set(), fades: false });
     this.lines = svg("g", { "aria-hidden": "true", class: "lab-lines" });
     this.labels = svg("g", { "aria-hidden": "true", class: "lab-edge-labels" });
-    this.entries = new Map(); // key -> {key, edge, lane, box, g, line, head, text}; g null: nobody can see it
+    this.entries = new Map(); // key -> {key, edge, lane, box, g, line, head, text}; g null: nobody can see it, text: no label
+    this.shown = new Set(); // entries that are in the document
+    this.lively = new Set(); // keys of edges along which something runs now
     this.of = new Map(); // node key -> Set of keys
     this.pairs = new Map(); // both nodes -> keys
   }
 
-  // Returns which are new, and whether others have changed or gone.
-  update(wanted, born) {
+  // `some`: keys of those that are new or others; null: any may be, and any may be gone. Returns which are new, and
+  // whether others have changed or gone.
+  update(wanted, some) {
     const { entries } = this;
     const stale = new Set(); // pairs that gained or lost one
     const fresh = [];
     let others = false;
-    let n = 0;
-    for (const key in wanted) {
+    const all = some ?? Object.keys(wanted);
+    for (const key of all) {
       const edge = wanted[key];
       let entry = entries.get(key);
-      n += 1;
       if (entry?.edge === edge) continue;
       if (entry) others = true;
       else fresh.push(key);
       if (entry && (entry.edge.s !== edge.s || entry.edge.t !== edge.t || !entry.edge.bends !== !edge.bends)) this.unlink(entry, stale);
-      if (!entry) entries.set(key, (entry = { key, lane: 0, g: null, line: null, born, pair: null }));
+      if (!entry) entries.set(key, (entry = { key, lane: 0, g: null, line: null, born: this.fades, pair: null, text: null }));
       entry.edge = edge;
+      this.heed(key, edge);
       if (entry.pair === null) this.link(entry, stale);
-      this.moved(entry);
       if (entry.g) this.paint(entry);
+      this.moved(entry);
     }
-    for (const [key, entry] of entries.size > n ? entries : []) {
+    for (const [key, entry] of !some && entries.size > all.length ? entries : []) {
       if (Object.hasOwn(wanted, key)) continue;
       this.hide(entry);
       entries.delete(key);
+      this.heed(key, null);
       this.unlink(entry, stale);
       others = true;
     }
@@ -52,6 +57,11 @@ export class Edges {
       }
     }
     return { fresh, others };
+  }
+
+  heed(key, edge) {
+    if (LIVELY.has(edge?.state)) this.lively.add(key);
+    else this.lively.delete(key);
   }
 
   link(entry, stale) {
@@ -100,31 +110,33 @@ export class Edges {
 
   show(entry) {
     if (entry.g) return;
-    const line = this.lineOf(entry);
+    const line = entry.line ?? svg("path", { class: "lab-line" });
     const head = svg("path", { class: "lab-head" });
-    const text = svg("g", { class: "lab-edge-label" }, svg("rect", { rx: 6, height: 18, y: -9 }), svg("text", { dy: "0.35em" }));
     const g = svg("g", { class: "lab-edge", "data-key": entry.key }, svg("path", { class: "lab-hit" }), line, head);
     if (entry.born) g.classList.add("lab-born");
-    Object.assign(entry, { g, head, text, born: false });
+    Object.assign(entry, { g, line, head, born: false });
+    this.shown.add(entry);
     this.lines.append(g);
-    this.labels.append(text);
     this.paint(entry);
     this.route(entry);
+  }
+
+  repaint() {
+    for (const entry of this.shown) this.paint(entry);
   }
 
   // Have these in the document, and no others.
   keep(near) {
     const kept = new Set(near);
-    for (const entry of this.entries.values()) {
-      if (!kept.has(entry)) this.hide(entry);
-      else this.show(entry);
-    }
+    for (const entry of this.shown) if (!kept.has(entry)) this.hide(entry);
+    for (const entry of kept) this.show(entry);
   }
 
   hide(entry) {
     if (!entry.g) return;
     entry.g.remove();
-    entry.text.remove();
+    entry.text?.remove();
+    this.shown.delete(entry);
     Object.assign(entry, { g: null, head: null, text: null, line: null, born: false });
   }
 
@@ -142,17 +154,32 @@ export class Edges {
     return entry.line;
   }
 
-  paint({ key, edge, g, text }) {
-    g.dataset.state = text.dataset.state = edge.state ?? "idle";
+  paint(entry) {
+    const { key, edge, g } = entry;
+    const [state, lit] = [edge.state ?? "idle", this.lit.has(key)];
+    g.dataset.state = state;
     g.style.setProperty("--lab-width", edge.width ?? 1.5);
-    const lit = this.lit.has(key);
     g.toggleAttribute("data-lit", lit);
-    text.toggleAttribute("data-lit", lit);
+    this.label(entry, state, lit);
+  }
+
+  label(entry, state, lit) {
     const font = `500 12px ${this.family}`;
-    const words = clip(edge.label ?? "", font, 180);
+    const words = clip(entry.edge.label ?? "", font, 180);
+    if (!words) {
+      entry.text?.remove();
+      entry.text = null;
+      return;
+    }
+    if (!entry.text) {
+      entry.text = svg("g", { class: "lab-edge-label" }, svg("rect", { rx: 6, height: 18, y: -9 }), svg("text", { dy: "0.35em" }));
+      this.labels.append(entry.text);
+    }
+    const { text } = entry;
+    const across = textWidth(words, font) + 10;
+    text.dataset.state = state;
+    text.toggleAttribute("data-lit", lit);
     setText(text.lastChild, words);
-    text.toggleAttribute("hidden", !words);
-    const across = words ? textWidth(words, font) + 10 : 0;
     text.firstChild.setAttribute("width", across);
     text.firstChild.setAttribute("x", -across / 2);
   }
@@ -168,7 +195,7 @@ export class Edges {
     entry.line.setAttribute("d", shape.line);
     entry.g.firstChild.setAttribute("d", shape.line);
     entry.head.setAttribute("d", shape.head);
-    entry.text.setAttribute("transform", `translate(${shape.middle[0]} ${shape.middle[1]})`);
+    entry.text?.setAttribute("transform", `translate(${shape.middle[0]} ${shape.middle[1]})`);
     entry.stale = false;
   }
 }

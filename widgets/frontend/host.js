@@ -74,7 +74,7 @@ export default () => {
           return;
         }
         const body = JSON.parse(text.decode(buffers[0]));
-        tree = message.whole ? body : applyPatch(tree, body);
+        tree = message.whole ? body : applyPatch(tree, body, true);
         seq = message.seq;
         if (message.whole) asked = false;
         if (!dirty) {

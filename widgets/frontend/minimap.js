@@ -77,7 +77,8 @@ export class Minimap {
     const [x, y] = [Math.max(0, (left - camera.box.left) * k), Math.max(0, (top - camera.box.top) * k)];
     const w = Math.min(size[0], (right - camera.box.left) * k) - x;
     const h = Math.min(size[1], (bottom - camera.box.top) * k) - y;
-    this.window.style.cssText = `transform:translate(${x}px,${y}px);width:${Math.max(4, w)}px;height:${Math.max(4, h)}px`;
+    const style = { transform: `translate(${x}px, ${y}px)`, width: `${Math.max(4, w)}px`, height: `${Math.max(4, h)}px` };
+    Object.assign(this.window.style, style);
   }
 
   dispose() {

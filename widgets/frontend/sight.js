@@ -1,8 +1,11 @@
 // Which nodes and edges lie where: in a part of the scene, around all of it, around what happens now.
 
-const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
+export const LIVELY = new Set(["new", "active", "forward", "backward", "store"]);
 
 export const meets = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+export const both = (a, b) => ({
+  left: Math.min(a.left, b.left), top: Math.min(a.top, b.top), right: Math.max(a.right, b.right), bottom: Math.max(a.bottom, b.bottom),
+});
 export const within = (a, b) => a.left >= b.left && a.right <= b.right && a.top >= b.top && a.bottom <= b.bottom;
 
 // With their badges and rings.
@@ -43,13 +46,11 @@ export function extentOf(extent, nodes, edges) {
 }
 
 // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
-export function livelyPart(nodes, edges, camera) {
-  const centres = [];
-  for (const { key, node } of nodes.values()) if (LIVELY.has(node.state)) centres.push(key);
-  const all = centres.slice();
-  for (const { edge } of edges.entries.values()) if (LIVELY.has(edge.state)) all.push(edge.s, edge.t);
-  const near = boxAround(all, nodes);
-  return !near || !centres.length || camera.readable(near) ? near : boxAround(centres, nodes);
+export function livelyPart(boxes, edges, camera) {
+  const centres = [...boxes.lively];
+  const ends = [...edges.lively].flatMap((key) => edges.entries.get(key).ends);
+  const near = boxAround([...centres, ...ends], boxes.entries);
+  return !near || !centres.length || camera.readable(near) ? near : boxAround(centres, boxes.entries);
 }
 
 function boxAround(keys, nodes) {

@@ -25,10 +25,12 @@ export class Tokens {
   // Draws one frame; true while something still moves.
   draw(now) {
     const { context, canvas } = this;
+    if (canvas.hidden && !this.alive.length) return false;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, canvas.width, canvas.height);
     this.alive = this.alive.filter((token) => now < token.from + token.duration);
-    if (!this.alive.length) return false;
+    canvas.hidden = !this.alive.length; // an empty one would still be laid over all the rest, frame by frame
+    if (canvas.hidden) return false;
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     const { k, x, y } = this.view();
     for (const token of this.alive) {

@@ -59,7 +59,7 @@ EXHIBITS: list[Exhibit] = [
             GraphView, "graph"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
-    Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a corner opens.",
+    Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",
             GraphView, "block", lambda runs: GraphView(runs.block, most=20, direction="down"), opens_at_end=True),
     Exhibit("A transformer", "Blocks that do the same are one box, with how often it ran.",
             GraphView, "transformer", lambda runs: GraphView(runs.transformer, direction="down"), opens_at_end=True),

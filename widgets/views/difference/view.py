@@ -106,7 +106,9 @@ class DifferenceView(View[int]):
         first, *_ = found.text.splitlines()
         if found.difference is None:
             words = " ".join(found.text.splitlines()[1:])
-            node = Node("same", 170, 48, 320, 72, "No difference", f"{found.n_events:,} events agree", kind="group",
+            n = found.n_events
+            agree = f"{n:,} event{'s' * (n != 1)} agree" if n else "nothing to compare"
+            node = Node("same", 170, 48, 320, 72, "No difference", agree, kind="group",
                         state="done", aria=first)  # fmt: skip
             return Scene((node,), caption=f"{first} {words}", title=self.title, extent=(340, 96))
         nodes = nodes_of(rows, found.difference, state)
