@@ -140,7 +140,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
         raise UnsupportedError(
             f"a value inside {self.interp.word} is not made an array",
             given=repr(self),
-            hint="as an index of an array a: lab.one_hot(index, n=len(a)) @ a; else use lab's functions",
+            hint="as an index of an array a: lab.take(a, index, axis=0); else use lab's functions",
         )
     if self.requires_grad or isinstance(self, Tracer):
         raise UnsupportedError(

@@ -16,7 +16,7 @@ from tests.ops.table import OF_RULES, RECORDS, SAMPLED, SMOOTH, Case, dot, smoot
 
 NOT_DIFFERENTIABLE = {
     "equal", "floor", "greater", "greater_equal", "less", "less_equal", "not_equal", "one_hot", "random_uniform",
-    "sign", "stop_gradient",
+    "sign", "stop_gradient", "wrap_index",
 }  # fmt: skip
 COLLECTIVES = {"all_reduce"}  # samples need an axis: tests/transforms/test_collectives.py
 LOOP_AND_STACK = {"random_uniform"}
