@@ -7,14 +7,19 @@ from typing import Any
 
 from lab.ops import (
     comm,
+    counts,
     index,
     linalg,
     nn,
+    norms,
     picking,
     positions,
     random,
+    ranking,
     reduce,
+    scans,
     shape,
+    statistics,
 )
 from lab.ops.composite import COMPOSITES, Composite, composite
 from lab.ops.elementwise import elementwise
@@ -22,7 +27,7 @@ from lab.ops.primitive import PRIMITIVES, Op, Rule, primitive
 from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
-_FAMILIES = comm, index, linalg, nn, picking, positions, random, reduce, shape
+_FAMILIES = comm, counts, index, linalg, nn, norms, picking, positions, random, ranking, reduce, scans, shape, statistics
 """Each file enters its records by being imported."""
 
 NAMES: tuple[str, ...] = tuple(sorted((*PRIMITIVES, *COMPOSITES)))

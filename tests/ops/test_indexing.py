@@ -90,7 +90,7 @@ def test_an_index_of_tensors_is_numpys_known_traced_and_mapped(case):
 
 def test_a_value_that_is_overwritten_gets_no_gradient():
     grad = lab.grad(lambda v: lab.sum(lab.index_update(np.zeros(3), v, ([0, 2, 0],)) * np.array([1.0, 2.0, 3.0])))
-    close(grad(np.array([5.0, 6.0, 7.0])), np.array([0.0, 2.0, 1.0]))
+    close(grad(np.array([5.0, 6.0, 7.0])), np.array([0.0, 3.0, 1.0]))
 
 
 def test_a_graph_reads_a_captured_index_again():
@@ -120,11 +120,11 @@ def test_empty_arrays_are_read_and_written():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: lab.jit(lambda x, i: x[i])(X, [9]), "an index does not fit the array\ngiven: indices 9 to 9"),
-        (lambda: lab.jit(lambda x, i: x[i, :, i])(X, [9]), "an index does not fit the array\ngiven: indices 9 to 9"),
+        (lambda: lab.jit(lambda x, i: x[i])(X, np.array([9])), "an index does not fit the array\ngiven: indices 9 to 9"),
+        (lambda: lab.jit(lambda x, i: x[i, :, i])(X, np.array([9])), "an index does not fit the array\ngiven: indices 9 to 9"),
         (lambda: lab.vmap(lambda x, i: x[i])(X, np.array([3, 0, 0, 0])), "an index does not fit the array"),
         (lambda: lab.vmap(lambda x, i: x[i, i])(X[None], np.array([3])), "an index does not fit the array"),
-        (lambda: lab.jit(lambda x, i: x[i, i])(X[:, :0], [0]), "an index does not fit the array"),
+        (lambda: lab.jit(lambda x, i: x[i, i])(X[:, :0], np.array([0])), "an index does not fit the array"),
         (lambda: lab.jit(lambda x: x[x > 0])(X), "how many entries a mask selects is not known"),
         (lambda: lab.vmap(lambda x: x[x > 0])(X), "how many entries a mask selects is not known"),
         (lambda: lab.jit(lambda x, i: x[i * 1.0])(X, I), "an index is made of integers"),
@@ -137,7 +137,7 @@ def test_empty_arrays_are_read_and_written():
         (lambda: lab.take(X, [0], axis=7), "take over an axis that the array does not have"),
         (lambda: lab.take(X, I, axis=0, batch=1), "take aligns the first axes of its operands"),
         (lambda: lab.segment_sum(X, [0, 1]), "segment_sum needs a segment for each slice"),
-        (lambda: lab.put_along_axis(X[0, 0], [[0], [0], [0]], 1.0), "put_along_axis writes into the shape of x"),
+        (lambda: lab.put_along_axis(X[0, 0, :1], [[0], [0], [0]], 1.0), "put_along_axis writes into the shape of x"),
         (lambda: lab.put_along_axis(X, I * 1.0, 1.0, axis=None), "put_along_axis needs integer indices"),
     ],
 )  # fmt: skip
