@@ -9,7 +9,9 @@ from lab.ops import (
     comm,
     counts,
     index,
+    joining,
     linalg,
+    moving,
     nn,
     norms,
     picking,
@@ -20,6 +22,7 @@ from lab.ops import (
     scans,
     shape,
     statistics,
+    triangles,
 )
 from lab.ops.composite import COMPOSITES, Composite, composite
 from lab.ops.elementwise import elementwise
@@ -27,7 +30,9 @@ from lab.ops.primitive import PRIMITIVES, Op, Rule, primitive
 from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
-_FAMILIES = comm, counts, index, linalg, nn, norms, picking, positions, random, ranking, reduce, scans, shape, statistics
+_FAMILIES = (
+    comm, counts, index, joining, linalg, moving, nn, norms, picking, positions, random, ranking, reduce, scans, shape, statistics, triangles,
+)  # fmt: skip
 """Each file enters its records by being imported."""
 
 NAMES: tuple[str, ...] = tuple(sorted((*PRIMITIVES, *COMPOSITES)))

@@ -13,13 +13,13 @@ import numpy as np
 
 from lab.errors import ArgumentError, ShapeError
 from lab.ops.elementwise import where
-from lab.ops.primitive import primitive
+from lab.ops.primitive import Op, primitive
 from lab.ops.ranking import sort
 from lab.ops.reduce import SAMPLES, floating, is_half, mean, narrowed, reduction, spread, sum_
 from lab.ops.sample import Sample
 from lab.ops.scans import before, cumprod, reversed_along
 from lab.ops.shape import reshape, transpose
-from lab.shapes import kept, normal_axes, reduced
+from lab.shapes import Spec, kept, normal_axes, reduced
 
 BLOCK = 1 << 16
 """Entries that the passes of a variance go over together, so that they stay in the cache: half the time."""
@@ -264,5 +264,19 @@ def _median_jvp(tangents: tuple[Any, ...], _out: Any, x: Any, *, axis: Any, keep
     return sum_(where(weights > 0, weights * tangents[0], np.zeros((), x.dtype)), axis=axis, keepdims=keepdims)
 
 
-for _op, _check in ((var, None), (std, None), (median, _some)):
-    reduction(_op, *((_check,) if _check else ()))
+reduction(median, _some)
+
+
+def _spreads(op: Op) -> None:
+    """The rules that variance and deviation share: a reduction's, and a divisor under one name."""
+    reduction(op)
+    of_reduction = op.shape
+
+    @op.shaped
+    def shape(x: Spec, *, ddof: float, correction: Any, **params: Any) -> Spec:
+        _divisor((), None, ddof, correction, op.name)
+        return of_reduction(x, **params)
+
+
+for _op in (var, std):
+    _spreads(_op)
