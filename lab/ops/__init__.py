@@ -6,6 +6,7 @@ An op or a function made of ops is an attribute of this room by its name in the 
 from typing import Any
 
 from lab.ops import (
+    along,
     comm,
     counts,
     index,
@@ -16,9 +17,11 @@ from lab.ops import (
     norms,
     picking,
     positions,
+    products,
     random,
     ranking,
     reduce,
+    repeating,
     scans,
     shape,
     statistics,
@@ -31,7 +34,8 @@ from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
 _FAMILIES = (
-    comm, counts, index, joining, linalg, moving, nn, norms, picking, positions, random, ranking, reduce, scans, shape, statistics, triangles,
+    along, comm, counts, index, joining, linalg, moving, nn, norms, picking, positions, products,
+    random, ranking, reduce, repeating, scans, shape, statistics, triangles,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 

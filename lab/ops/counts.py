@@ -63,7 +63,9 @@ def _where(name: str, numpy: Any, word: str) -> Op:
     forward.__name__ = name
     forward.__doc__ = f"Where along an axis the {word} entry is, the first of several; flat without an axis."
     op = primitive(
-        samples=[Sample(((2, 3),)), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": -2, "keepdims": True})],
+        samples=[
+            Sample(((2, 3),)), Sample(((2, 3),), {"axis": 0}), Sample(((2, 3, 2),), {"axis": -2, "keepdims": True}),
+        ],
         error_samples=[(((3,),), {"axis": 1}, f"{name} over an axis"), (((0,),), {}, f"{name} of no entries")],
         reference=lambda x, axis=None, keepdims=False: np.asarray(
             np.expand_dims(np.argsort(x if name == "argmin" else -x, axis=axis).take(0, axis=axis or 0), axis)

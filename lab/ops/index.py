@@ -123,6 +123,14 @@ def _scatter_batch(size: int, _mapped: tuple[bool, ...], x: Any, *, index: Any, 
     )
 
 
+def _written(x: Any, values: Any, index: Any) -> Any:
+    """`setitem` entry by entry."""
+    flat, places = np.ravel(x).tolist(), _positions(x.shape, index)
+    for place, value in zip(np.ravel(places), np.ravel(np.broadcast_to(values, places.shape)), strict=True):
+        flat[place] = value
+    return np.reshape(np.asarray(flat, x.dtype), x.shape)
+
+
 @primitive(
     linear="joint",
     samples=[
@@ -134,7 +142,7 @@ def _scatter_batch(size: int, _mapped: tuple[bool, ...], x: Any, *, index: Any, 
         (((4, 3), (2,)), {"index": 1}, "values do not fit where they are written"),
         (((4, 3), ()), {"index": 4}, "an index does not fit the array"),
     ],
-    reference=lambda x, values, index: _written(x, values, index),
+    reference=_written,
 )
 def setitem(x: Any, values: Any, *, index: Any = ...) -> Any:
     """A copy of x with values written at an index; where it selects an entry twice the last one stays."""
@@ -142,14 +150,6 @@ def setitem(x: Any, values: Any, *, index: Any = ...) -> Any:
     out = np.array(x)
     out[index] = values
     return out
-
-
-def _written(x: Any, values: Any, index: Any) -> Any:
-    """`setitem` entry by entry."""
-    flat, places = np.ravel(x).tolist(), _positions(x.shape, index)
-    for place, value in zip(np.ravel(places), np.ravel(np.broadcast_to(values, places.shape)), strict=True):
-        flat[place] = value
-    return np.reshape(np.asarray(flat, x.dtype), x.shape)
 
 
 def check_written(x: Any, values: Any, wanted: tuple[int, ...], word: str = "written") -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from lab.errors import ArgumentError, ShapeError
 from lab.ops.composite import composite
 from lab.ops.index import getitem
-from lab.ops.moving import ALL, atleast_1d, atleast_2d, atleast_3d, operand
+from lab.ops.moving import ALL, atleast_1d, atleast_2d, atleast_3d
+from lab.ops.picking import operand
 from lab.ops.sample import Sample
 from lab.ops.shape import concatenate, listed
 from lab.shapes import one_axis
@@ -77,14 +78,18 @@ def _sections(x: Any, wanted: Any, axis: int, word: str) -> list[Any]:
         return _cut(x, [int(w) for w in wanted], axis)
     if not isinstance(wanted, int | np.integer) or wanted < 1:
         raise ArgumentError(
-            f"{word} needs a number of parts or where to cut", given=repr(wanted)[:60], hint=f"lab.{word}(x, 3), or [2, 5]"
+            f"{word} needs a number of parts or where to cut",
+            given=repr(wanted)[:60],
+            hint=f"lab.{word}(x, 3), or [2, 5]",
         )
     size, more = divmod(x.shape[axis], int(wanted))
     return _cut(x, np.cumsum([size + 1] * more + [size] * (int(wanted) - more))[:-1].tolist(), axis)
 
 
 @composite(
-    samples=[Sample(((4, 3),), {"indices_or_sections": 2}), Sample(((2, 5),), {"indices_or_sections": [1, 3], "axis": 1})],
+    samples=[
+        Sample(((4, 3),), {"indices_or_sections": 2}), Sample(((2, 5),), {"indices_or_sections": [1, 3], "axis": 1}),
+    ],
     error_samples=[
         (((3,),), {"indices_or_sections": 2}, "split needs parts of one length"),
         (((3,),), {"indices_or_sections": 0}, "split needs a number of parts"),
@@ -113,6 +118,6 @@ def split(x: Any, indices_or_sections: Any = 2, axis: int = 0) -> list[Any]:
     numpy={np.array_split: None},
 )
 def array_split(x: Any, indices_or_sections: Any = 2, axis: int = 0) -> list[Any]:
-    """A list of parts along an axis whose lengths differ by one at most, the longer ones first; or cut at given places."""
+    """A list of parts along an axis whose lengths differ by one at most, the longer ones first; or cut at places."""
     x = operand(x)
     return _sections(x, indices_or_sections, one_axis(axis, x.ndim, op="array_split"), "array_split")

@@ -18,7 +18,8 @@ from lab.shapes import normal_axes
 
 @composite(
     samples=[
-        Sample(((3,),)), Sample(((2, 3),), {"ord": 1, "axis": -1}), Sample(((2, 3),), {"ord": 3, "axis": 0, "keepdims": True}),
+        Sample(((3,),)), Sample(((2, 3),), {"ord": 1, "axis": -1}),
+        Sample(((2, 3),), {"ord": 3, "axis": 0, "keepdims": True}),
         Sample(((3, 2),), {"ord": np.inf}),
     ],
     error_samples=[
@@ -27,12 +28,12 @@ from lab.shapes import normal_axes
         (((2, 2, 2),), {"ord": 1}, "norm of more than two axes"),
         (((3,),), {"ord": "fro"}, "norm of this order"),
     ],
-    reference=lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims),  # noqa: A006
+    reference=lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims),
     numpy={np.linalg.norm: None},
     method=True,
 )  # fmt: skip
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 - NumPy's word
-    """How long vectors are, or matrices: without `ord` the root of the sum of squares; its gradient at 0 is taken as 0."""
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """How long vectors or matrices are, without `ord` the root of the sum of squares; its gradient at 0 is 0."""
     x = _floating(x)
     axes = normal_axes(axis, x.ndim, op="norm")
     if ord is None:
@@ -63,7 +64,7 @@ def _length(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 
 
 def _rooted(total: Any, p: float) -> Any:
-    """total ** (1 / p), and at 0 a slope of 0."""
+    """Total ** (1 / p), and at 0 a slope of 0."""
     flat = equal(total, 0)
     one, zero = np.ones((), total.dtype), np.zeros((), total.dtype)
     safe = where(flat, one, total)
@@ -71,14 +72,14 @@ def _rooted(total: Any, p: float) -> Any:
     return where(flat, zero if p > 0 else zero + np.inf, root)
 
 
-def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:  # noqa: A002
+def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord == 2:
         return _length(x, axes, keepdims)
-    if isinstance(ord, str) or not isinstance(ord, int | float | np.number) or np.isnan(ord):
+    if isinstance(ord, str) or not isinstance(ord, int | float | np.number) or np.isnan(float(ord)):
         raise ArgumentError("norm of this order does not exist for vectors", given=f"ord={ord!r}", hint="a number")
     if ord == 0:
         return cast(count_nonzero(x, axis=axes, keepdims=keepdims), dtype=x.dtype)
-    size = absolute(x)
+    size, ord = absolute(x), float(ord)
     if np.isinf(ord):
         return (max_ if ord > 0 else min_)(size, axis=axes, keepdims=keepdims)
     if ord == 1:
@@ -93,7 +94,7 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return _rooted(total, ord) if ord > 0 else power(total, np.asarray(1.0 / ord, x.dtype))
 
 
-def _of_matrices(x: Any, ord: Any, pair: tuple[int, int], keepdims: bool) -> Any:  # noqa: A002
+def _of_matrices(x: Any, ord: Any, pair: tuple[int, int], keepdims: bool) -> Any:
     rows, columns = pair
     if ord == "fro":
         return _length(x, tuple(sorted(pair)), keepdims)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ConcretizationError, DTypeError, ShapeError, UnsupportedError
+from lab.ops.along import put_along_axis
 from lab.ops.composite import composite
 from lab.ops.elementwise import add, multiply
 from lab.ops.index import check_written, getitem, scatter_add, setitem
-from lab.ops.picking import put_along_axis, segment_sum, take
+from lab.ops.picking import segment_sum, take
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, cast, reshape
@@ -185,13 +186,20 @@ def _prepared(x: Any, values: Any, index: Any, word: str) -> tuple[Any, Any, Any
     return x, values, None, positions
 
 
+def _added(x: Any, values: Any, index: Any) -> Any:
+    """`index_add` in NumPy."""
+    out = np.array(x)
+    np.add.at(out, index, values)
+    return out
+
+
 @composite(
     samples=[
         Sample(((4, 3), (3,)), {"index": 1}),
         Sample(((4, 3), (2, 2)), {"index": (slice(None, None, 2), [2, 0])}),
     ],
     error_samples=[(((4, 3), (2,)), {"index": 1}, "values do not fit where they are written")],
-    reference=lambda x, values, index: setitem.reference(x, values, index),  # type: ignore[misc]
+    reference=setitem.reference or _added,
 )
 def index_update(x: Any, values: Any, index: Any = ...) -> Any:
     """A copy of x with values at an index: `x[index] = values` with gradients to both; the last of several stays.
@@ -205,20 +213,13 @@ def index_update(x: Any, values: Any, index: Any = ...) -> Any:
     return reshape(out, shape=tuple(x.shape))
 
 
-def _added(x: Any, values: Any, index: Any) -> Any:
-    """`index_add` in NumPy."""
-    out = np.array(x)
-    np.add.at(out, index, values)
-    return out
-
-
 @composite(
     samples=[
         Sample(((4, 3), (3,)), {"index": (slice(1, 3),)}),
         Sample(((4,), (3,)), {"index": ([0, 0, -1],)}),
     ],
     error_samples=[(((4, 3), (2,)), {"index": 1}, "values do not fit where they are added")],
-    reference=lambda x, values, index: _added(x, values, index),
+    reference=_added,
 )
 def index_add(x: Any, values: Any, index: Any = ...) -> Any:
     """A copy of x with values added at an index; an entry that it selects twice receives both (`np.add.at`)."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError
+from lab.ops.along import take_along_axis
 from lab.ops.composite import composite
 from lab.ops.index import getitem
-from lab.ops.picking import take_along_axis
-from lab.ops.primitive import Op, primitive
+from lab.ops.primitive import PRIMITIVES, Op, primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import reshape
 from lab.shapes import Spec, one_axis
@@ -23,6 +23,15 @@ def _operand(x: Any, axis: Any, op: str) -> tuple[Any, int]:
     return (x.reshape(-1), 0) if axis is None else (x, one_axis(axis, x.ndim, op=op))
 
 
+def _of_numpy(name: str) -> Any:
+    """NumPy's call: any kind of sort gives what the stable one does."""
+
+    def call(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Any:
+        return PRIMITIVES[name](a, axis=axis)
+
+    return call
+
+
 def _ordered(op: Op) -> None:
     """The shape and batching rules of what has the shape of x."""
 
@@ -30,7 +39,7 @@ def _ordered(op: Op) -> None:
     def shape(x: Spec, *, axis: Any, descending: bool) -> Spec:
         if axis is not None:
             one_axis(axis, x.ndim, op=op.name)
-        return Spec((x.size,) if axis is None else x.shape, np.dtype(np.intp) if op is argsort else x.dtype)
+        return Spec((x.size,) if axis is None else x.shape, np.dtype(np.intp) if op.name == "argsort" else x.dtype)
 
     @op.batching
     def batch(size: int, _mapped: tuple[bool, ...], x: Any, *, axis: Any, descending: bool) -> Any:
@@ -45,7 +54,7 @@ def _ordered(op: Op) -> None:
     reference=lambda x, axis=-1, descending=False: np.apply_along_axis(
         lambda row: sorted(range(len(row)), key=lambda i: -row[i] if descending else row[i]),
         axis or 0, np.ravel(x) if axis is None else x),
-    numpy={np.argsort: lambda a, axis=-1, kind=None, order=None, *, stable=None: argsort(a, axis=axis)},
+    numpy={np.argsort: _of_numpy("argsort")},
     method=True,
 )  # fmt: skip
 def argsort(x: Any, *, axis: Any = -1, descending: bool = False) -> Any:
@@ -62,7 +71,7 @@ def argsort(x: Any, *, axis: Any = -1, descending: bool = False) -> Any:
     error_samples=[(((3,),), {"axis": 1}, "sort over an axis")],
     reference=lambda x, axis=-1, descending=False: np.apply_along_axis(
         lambda row: sorted(row, reverse=descending), axis or 0, np.ravel(x) if axis is None else x),
-    numpy={np.sort: lambda a, axis=-1, kind=None, order=None, *, stable=None: sort(a, axis=axis)},
+    numpy={np.sort: _of_numpy("sort")},
 )  # fmt: skip
 def sort(x: Any, *, axis: Any = -1, descending: bool = False) -> Any:
     """The entries along an axis from the smallest to the largest; without an axis of the flattened array."""
@@ -100,8 +109,8 @@ def _top(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Any, Any
     reference=_top,
     method=True,
 )
-def topk(x: Any, k: int = 1, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
-    """The k largest entries along an axis, the largest first, and where they are; of equal ones the first come first."""
+def topk(x: Any, k: Any = 1, axis: int = -1, largest: bool = True) -> tuple[Any, Any]:
+    """The k largest entries along an axis, the largest first, and where they are; of equal ones the first come."""
     x = x if hasattr(x, "ndim") else np.asarray(x)
     along = one_axis(axis, x.ndim, op="topk")
     if not isinstance(k, int | np.integer) or not 0 <= k <= x.shape[along]:

@@ -29,12 +29,12 @@ def along(x: Any, axis: int, part: slice) -> Any:
 
 
 def reversed_along(x: Any, axis: int) -> Any:
-    """x backwards along an axis."""
+    """X backwards along an axis."""
     return along(x, axis, slice(None, None, -1))
 
 
 def before(x: Any, axis: int, first: float) -> Any:
-    """x moved on by one along an axis: entry i is x[i - 1], entry 0 is `first`."""
+    """X moved on by one along an axis: entry i is x[i - 1], entry 0 is `first`."""
     shape = (*x.shape[:axis], min(1, x.shape[axis]), *x.shape[axis + 1 :])
     return concatenate(np.full(shape, first, x.dtype), along(x, axis, slice(0, max(x.shape[axis] - 1, 0))), axis=axis)
 
@@ -215,7 +215,7 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """x[i + 1] - x[i] along an axis, n times over; of booleans where they change."""
     x = x if hasattr(x, "ndim") else np.asarray(x)
     where = one_axis(axis, x.ndim, op="diff")
-    if not isinstance(n, int | np.integer) or n < 0:
+    if not _is_count(n):
         raise ArgumentError("diff needs how often", given=f"n={n!r}", hint="a whole number from 0")
     if n and (prepend is not None or append is not None):
         parts = [_end(e, x, where) for e in (prepend,) if e is not None] + [x]
@@ -225,6 +225,10 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
         size = x.shape[where]
         x = minus(along(x, where, slice(1, None)), along(x, where, slice(0, max(size - 1, 0))))
     return x
+
+
+def _is_count(n: Any) -> bool:
+    return isinstance(n, int | np.integer) and bool(n >= 0)
 
 
 def _end(e: Any, x: Any, axis: int) -> Any:

@@ -1,7 +1,7 @@
-"""Product, variance, standard deviation and median over axes.
+"""Variance, standard deviation and median over axes.
 
-A product has no division in its rule, so zeros are as good as other numbers. The variance is taken about the mean in
-two passes with the correction of Chan, Golub and LeVeque (1983): of equal entries it is exactly 0, and so its gradient.
+The variance is taken about the mean in two passes with the correction of Chan, Golub and LeVeque (1983): of equal
+entries it is exactly 0, and so its gradient.
 """
 
 from __future__ import annotations
@@ -14,71 +14,14 @@ import numpy as np
 from lab.errors import ArgumentError, ShapeError
 from lab.ops.elementwise import where
 from lab.ops.primitive import Op, primitive
+from lab.ops.products import at_end, put_back
 from lab.ops.ranking import sort
-from lab.ops.reduce import SAMPLES, floating, is_half, mean, narrowed, reduction, spread, sum_
+from lab.ops.reduce import SAMPLES, _add, floating, is_half, mean, reduction, spread, sum_
 from lab.ops.sample import Sample
-from lab.ops.scans import before, cumprod, reversed_along
-from lab.ops.shape import reshape, transpose
 from lab.shapes import Spec, kept, normal_axes, reduced
 
 BLOCK = 1 << 16
 """Entries that the passes of a variance go over together, so that they stay in the cache: half the time."""
-
-
-def _last(x: Any, axis: Any, op: str) -> tuple[Any, tuple[int, ...]]:
-    """x with the reduced axes at the end and made one, and the order of axes that was needed."""
-    axes = normal_axes(axis, x.ndim, op=op)
-    rest = tuple(a for a in range(x.ndim) if a not in axes)
-    order = (*rest, *axes)
-    moved = x if order == tuple(range(x.ndim)) else transpose(x, axes=order)
-    size = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-    return reshape(moved, shape=(*(x.shape[a] for a in rest), size)), order
-
-
-def _put_back(rows: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> Any:
-    """The inverse of `_last`."""
-    moved = reshape(rows, shape=tuple(shape[a] for a in order))
-    return moved if order == tuple(range(len(order))) else transpose(moved, axes=tuple(int(a) for a in np.argsort(order)))
-
-
-@primitive(
-    samples=SAMPLES,
-    error_samples=[(((3,),), {"axis": 1}, "prod over an axis")],
-    precision="wide",
-    reference=lambda x, axis=None, keepdims=False: np.multiply.reduce(x, axis=axis, keepdims=keepdims),
-    numpy={np.prod: None},
-    method=True,
-)
-def prod(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """Product over axes; of no entries it is 1."""
-    normal_axes(axis, np.ndim(x), op="prod")
-    axes = tuple(axis) if type(axis) is list else axis
-    return narrowed(np.prod(x, axis=axes, keepdims=keepdims, dtype=np.float32 if is_half(x) else None), x)
-
-
-def _others(x: Any, axis: Any) -> Any:
-    """For each entry the product of all others: of those before it times of those behind it."""
-    rows, order = _last(x, axis, "prod")
-    last = rows.ndim - 1
-    left = before(cumprod(rows, axis=last), last, 1.0)
-    right = reversed_along(before(cumprod(reversed_along(rows, last), axis=last), last, 1.0), last)
-    return _put_back(left * right, tuple(x.shape), order)
-
-
-@prod.vjp(text="ct * product of the other entries")
-def _prod_vjp(ct: Any, _out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
-    return spread(ct, x, axis) * _others(x, axis)
-
-
-@prod.jvp
-def _prod_jvp(tangents: tuple[Any, ...], _out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
-    return sum_(tangents[0] * _others(x, axis), axis=axis, keepdims=keepdims)
-
-
-reduction(prod)
-
-
-# --- variance --------------------------------------------------------------------------------------------------------
 
 
 def _divisor(shape: tuple[int, ...], axis: Any, ddof: float, correction: float | None, op: str) -> tuple[int, float]:
@@ -105,7 +48,7 @@ def _blocks(x: Any, axes: tuple[int, ...]) -> Iterator[slice]:
 
 
 def _centred(x: Any, axes: tuple[int, ...], n: int, out: Any = None) -> Any:
-    """x - mean."""
+    """X - mean."""
     middle = np.add.reduce(x, axis=axes, keepdims=True)
     return np.subtract(x, np.true_divide(middle, n, out=np.asarray(middle)), out=out)
 
@@ -119,15 +62,15 @@ def _variance(x: Any, axis: Any, keepdims: bool, n: int, divisor: float, op: str
     with np.errstate(all="ignore"):
         for part in _blocks(x, axes):
             d = _centred(x[part], axes, n)
-            left = np.add.reduce(d, axis=axes, keepdims=keepdims)  # what rounding left of the mean
+            left = _add(d, axis=axes, keepdims=keepdims)  # what rounding left of the mean
             squares = (np.einsum("ij,ij->i", d, d).reshape(left.shape) if flat
-                       else np.add.reduce(np.multiply(d, d, out=np.asarray(d)), axis=axes, keepdims=keepdims))  # fmt: skip
+                       else _add(np.multiply(d, d, out=np.asarray(d)), axis=axes, keepdims=keepdims))  # fmt: skip
             out[part if out.ndim else ...] = np.true_divide(squares - left * left / max(n, 1), divisor)
     return out
 
 
 def _variance_rule(ct: Any, x: Any, axis: Any, n: int, divisor: float, op: str) -> Any:
-    """ct * 2 (x - mean) / divisor, by the same steps on arrays and on what is tracked."""
+    """Ct * 2 (x - mean) / divisor, by the same steps on arrays and on what is tracked."""
     with np.errstate(all="ignore"):
         scale = float(np.true_divide(2.0, divisor))
     if type(x) is not np.ndarray or type(ct) is not np.ndarray:
@@ -195,7 +138,7 @@ def std(x: Any, *, axis: Any = None, ddof: float = 0, keepdims: bool = False, co
 
 
 def _half_over(ct: Any, out: Any) -> Any:
-    """ct / (2 out), 0 where out is 0: of all slopes there (a cone's tip), the shortest."""
+    """Ct / (2 out), 0 where out is 0: of all slopes there (a cone's tip), the shortest."""
     flat = out == 0
     return where(flat, np.zeros((), out.dtype), ct * 0.5 / where(flat, np.ones((), out.dtype), out))
 
@@ -214,9 +157,6 @@ def _std_jvp(
     return _half_over(t, out)
 
 
-# --- median ----------------------------------------------------------------------------------------------------------
-
-
 def _some(shape: tuple[int, ...], axis: Any) -> None:
     if not all(shape[a] for a in normal_axes(axis, len(shape), op="median")):
         raise ShapeError(
@@ -233,7 +173,7 @@ def _some(shape: tuple[int, ...], axis: Any) -> None:
     method=True,
 )
 def median(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    """The middle entry over axes, of an even number the mean of the two in the middle; ties share the gradient equally."""
+    """The middle entry over axes, or the mean of the two in the middle; ties share the gradient equally."""
     _some(np.shape(x), axis)
     with np.errstate(invalid="ignore"):
         return np.median(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
@@ -241,7 +181,7 @@ def median(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 def _weights(x: Any, axis: Any) -> Any:
     """How much of the median each entry is."""
-    rows, order = _last(x, axis, "median")
+    rows, order = at_end(x, axis, "median")
     n, last = rows.shape[-1], rows.ndim - 1
     ordered, total = sort(rows, axis=last), None
     for k in {(n - 1) // 2, n // 2}:
@@ -249,7 +189,7 @@ def _weights(x: Any, axis: Any) -> Any:
         hit = rows == ordered[(..., middle)]
         share = hit / sum_(hit * np.ones((), x.dtype), axis=last, keepdims=True)
         total = share if total is None else 0.5 * (total + share)
-    return _put_back(total, tuple(x.shape), order)
+    return put_back(total, tuple(x.shape), order)
 
 
 @median.vjp(text="ct to the middle entries, shared between ties")

@@ -10,7 +10,8 @@ from lab.errors import ArgumentError, ShapeError
 from lab.ops.composite import composite
 from lab.ops.elementwise import where
 from lab.ops.index import getitem, scatter_add
-from lab.ops.moving import moveaxis, operand
+from lab.ops.moving import moveaxis
+from lab.ops.picking import operand
 from lab.ops.reduce import sum_
 from lab.ops.sample import Sample
 from lab.shapes import normal_axes
@@ -28,7 +29,9 @@ def _triangle(name: str, numpy: Any, doc: str) -> Any:
     def function(x: Any, k: int = 0) -> Any:
         x = operand(x)
         if not x.ndim:
-            raise ShapeError(f"{name} needs a matrix", given="a single number", hint="two axes, or a vector for each row")
+            raise ShapeError(
+                f"{name} needs a matrix", given="a single number", hint="two axes, or a vector for each row"
+            )
         below = np.tri(x.shape[-2] if x.ndim > 1 else x.shape[0], x.shape[-1], _whole(k, name) - upper, dtype=bool)
         return where(~below if upper else below, x, np.zeros((), x.dtype))
 
@@ -36,8 +39,7 @@ def _triangle(name: str, numpy: Any, doc: str) -> Any:
     return composite(
         samples=[Sample(((3, 3),)), Sample(((2, 2, 4),), {"k": 1})],
         error_samples=[(((),), {}, f"{name} needs a matrix"), (((2, 2),), {"k": 0.5}, f"{name} needs a whole number")],
-        reference=lambda x, k=0: np.stack([[[v if (j - i >= k if upper else j - i <= k) else 0.0 for j, v in enumerate(row)]
-            for i, row in enumerate(m)] for m in x.reshape(-1, *x.shape[-2:])]).reshape(x.shape).astype(x.dtype),
+        reference=lambda x, k=0: numpy(x, k),
         numpy={numpy: None}, method=True,
     )(function)  # fmt: skip
 
@@ -89,7 +91,9 @@ def diag(x: Any, k: int = 0) -> Any:
     if x.ndim == 2:
         return _diagonal(x, k, 0, 1, "diag")
     if x.ndim != 1:
-        raise ShapeError("diag needs a vector or a matrix", given=f"shape {tuple(x.shape)}", hint="lab.diagonal of more axes")
+        raise ShapeError(
+            "diag needs a vector or a matrix", given=f"shape {tuple(x.shape)}", hint="lab.diagonal of more axes"
+        )
     n = x.shape[0] + abs(_whole(k, "diag"))
     return scatter_add(x, index=_line(n, n, int(k)), shape=(n, n))
 
