@@ -74,9 +74,10 @@ def _cut(x: Any, cuts: list[int], axis: int) -> list[Any]:
 
 def _sections(x: Any, wanted: Any, axis: int, word: str) -> list[Any]:
     """As np.array_split: parts that differ by one at most, or cuts at given places."""
-    if isinstance(wanted, Sequence | np.ndarray):
-        return _cut(x, [int(w) for w in wanted], axis)
-    if not isinstance(wanted, int | np.integer) or wanted < 1:
+    cuts = list(wanted) if isinstance(wanted, Sequence | np.ndarray) else None
+    if cuts is not None and all(isinstance(c, int | np.integer) for c in cuts):
+        return _cut(x, [int(c) for c in cuts], axis)
+    if cuts is not None or not isinstance(wanted, int | np.integer) or wanted < 1:
         raise ArgumentError(
             f"{word} needs a number of parts or where to cut",
             given=repr(wanted)[:60],

@@ -85,9 +85,9 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord == 1:
         return sum_(size, axis=axes, keepdims=keepdims)
     p = np.asarray(ord, x.dtype)
-    if ord > 1:
+    if ord > 2:
         return _rooted(sum_(power(size, p), axis=axes, keepdims=keepdims), ord)
-    flat = equal(size, 0)  # there the slope of size ** p is infinite
+    flat = equal(size, 0)  # there the first or the second slope of size ** p is infinite
     powers = power(where(flat, np.ones((), x.dtype), size), p)
     none = np.asarray(0.0 if ord > 0 else np.inf, x.dtype)
     total = sum_(where(flat, none, powers), axis=axes, keepdims=keepdims)

@@ -16,7 +16,7 @@ from lab.ops.elementwise import where
 from lab.ops.primitive import Op, primitive
 from lab.ops.products import at_end, put_back
 from lab.ops.ranking import sort
-from lab.ops.reduce import SAMPLES, _add, floating, is_half, mean, reduction, spread, sum_
+from lab.ops.reduce import SAMPLES, _add, is_half, mean, reduction, spread, sum_
 from lab.ops.sample import Sample
 from lab.shapes import Spec, kept, normal_axes, reduced
 
@@ -89,7 +89,8 @@ def _variance_rule(ct: Any, x: Any, axis: Any, n: int, divisor: float, op: str) 
 
 
 def _steps(x: Any, axis: Any, keepdims: bool, ddof: float, correction: float | None, op: str) -> Any:
-    x = floating(x)
+    x = np.asarray(x)
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
     n, divisor = _divisor(x.shape, axis, ddof, correction, op)
     return _variance(x, axis, keepdims, n, divisor, op).astype(x.dtype, copy=False)
 
