@@ -105,15 +105,15 @@ def _putting(x: Any, indices: Any, values: Any, axis: Any) -> tuple[int, tuple[i
 
 
 @put_along_axis.vjp(0, text="ct with zeros at the indices")
-def _put_vjp_x(ct: Any, _out: Any, _x: Any, indices: Any, _values: Any, *, axis: Any) -> Any:
-    return put_along_axis(ct, indices, np.zeros((), ct.dtype), axis=axis)
+def _put_vjp_x(ct: Any, _out: Any, _x: Any, indices: Any, values_like: Any, *, axis: Any) -> Any:
+    return put_along_axis(ct, indices, np.zeros((), values_like.dtype), axis=axis)
 
 
 @put_along_axis.vjp(2, text="the entries of ct at the indices, where no later value was written")
-def _put_vjp_values(ct: Any, _out: Any, _x: Any, indices: Any, values_like: Any, *, axis: Any) -> Any:
+def _put_vjp_values(ct: Any, _out: Any, x_like: Any, indices: Any, values_like: Any, *, axis: Any) -> Any:
     found = take_along_axis(ct, indices, axis=axis)
     numbers = np.arange(int(np.prod(found.shape, dtype=np.int64))).reshape(tuple(found.shape))
-    slots = put_along_axis(np.zeros(tuple(ct.shape), np.int64), indices, numbers, axis=axis)
+    slots = put_along_axis(np.zeros(x_like.shape, np.int64), indices, numbers, axis=axis)
     last = equal(take_along_axis(slots, indices, axis=axis), numbers)
     return fold(where(last, found, np.zeros((), ct.dtype)), values_like.shape)
 

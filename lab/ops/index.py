@@ -188,13 +188,13 @@ def _last(shape: tuple[int, ...], index: Any) -> Any:
 
 
 @setitem.vjp(0, text="ct with zeros at the index")
-def _setitem_vjp_x(ct: Any, _out: Any, _x: Any, _values: Any, *, index: Any) -> Any:
-    return setitem(ct, np.zeros((), ct.dtype), index=index)
+def _setitem_vjp_x(ct: Any, _out: Any, _x: Any, values_like: Any, *, index: Any) -> Any:
+    return setitem(ct, np.zeros((), values_like.dtype), index=index)
 
 
 @setitem.vjp(1, text="the entries of ct at the index, where no later value was written")
-def _setitem_vjp_values(ct: Any, _out: Any, _x: Any, values_like: Any, *, index: Any) -> Any:
-    found, last = getitem(ct, index=index), _last(tuple(ct.shape), index)
+def _setitem_vjp_values(ct: Any, _out: Any, x_like: Any, values_like: Any, *, index: Any) -> Any:
+    found, last = getitem(ct, index=index), _last(x_like.shape, index)
     return fold(found if last is None else where(last, found, np.zeros((), ct.dtype)), values_like.shape)
 
 

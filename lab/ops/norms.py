@@ -9,11 +9,47 @@ import numpy as np
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
 from lab.ops.composite import composite
 from lab.ops.counts import count_nonzero
-from lab.ops.elementwise import absolute, equal, power, sqrt, square, where
-from lab.ops.reduce import max_, min_, sum_
+from lab.ops.elementwise import absolute, equal, power, where
+from lab.ops.primitive import primitive
+from lab.ops.reduce import SAMPLES, max_, min_, narrowed, reduction, spread, sum_, total
 from lab.ops.sample import Sample
 from lab.ops.shape import cast, reshape
 from lab.shapes import normal_axes
+
+
+def shortest(ct: Any, out: Any) -> Any:
+    """The quotient, 0 where out is 0: of all slopes at the tip of a cone the shortest."""
+    if type(ct) is np.ndarray and type(out) is np.ndarray:
+        return np.divide(ct, out, out=np.zeros(out.shape, ct.dtype), where=out != 0)
+    flat = equal(out, np.zeros((), out.dtype))
+    return where(flat, np.zeros((), out.dtype), ct / where(flat, np.ones((), out.dtype), out))
+
+
+@primitive(
+    samples=SAMPLES[:4],
+    error_samples=[(((3,),), {"axis": 1}, "vector_norm over an axis")],
+    precision="wide",
+    reference=lambda x, axis=None, keepdims=False: np.sqrt(np.sum(np.abs(x) ** 2, axis=axis, keepdims=keepdims)),
+)
+def vector_norm(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """How long vectors are: the root of the sum of squares over axes; its gradient at 0 is 0."""
+    x = np.asarray(x)
+    normal_axes(axis, x.ndim, op="vector_norm")
+    wide = x.astype(np.result_type(x, np.float32) if x.dtype.kind == "f" else np.float64, copy=False)
+    return narrowed(np.sqrt(total(wide * wide, axis, keepdims)), x)
+
+
+@vector_norm.vjp(text="ct * x / out, 0 where out is 0")
+def _vector_norm_vjp(ct: Any, out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return spread(shortest(ct, out), x, axis) * x
+
+
+@vector_norm.jvp
+def _vector_norm_jvp(tangents: tuple[Any, ...], out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+    return shortest(sum_(x * tangents[0], axis=axis, keepdims=keepdims), out)
+
+
+reduction(vector_norm)
 
 
 @composite(
@@ -37,7 +73,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     x = _floating(x)
     axes = normal_axes(axis, x.ndim, op="norm")
     if ord is None:
-        return _length(x, axes, keepdims)
+        return vector_norm(x, axis=axes, keepdims=keepdims)
     if len(axes) > 2 or not axes:
         raise ShapeError(
             "norm of more than two axes" if axes else "norm of no axes", given=f"ord={ord!r}, shape {tuple(x.shape)}",
@@ -59,22 +95,16 @@ def _pair(axis: Any, ndim: int) -> tuple[int, int]:
     return rows, columns
 
 
-def _length(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return _rooted(sum_(square(x), axis=axes, keepdims=keepdims), 2)
-
-
-def _rooted(total: Any, p: float) -> Any:
-    """Total ** (1 / p), and at 0 a slope of 0."""
-    flat = equal(total, 0)
-    one, zero = np.ones((), total.dtype), np.zeros((), total.dtype)
-    safe = where(flat, one, total)
-    root = sqrt(safe) if p == 2 else power(safe, np.asarray(1.0 / p, total.dtype))
-    return where(flat, zero if p > 0 else zero + np.inf, root)
+def _rooted(whole: Any, p: float) -> Any:
+    """The p-th root, and at 0 a slope of 0."""
+    flat = equal(whole, 0)
+    root = power(where(flat, np.ones((), whole.dtype), whole), np.asarray(1.0 / p, whole.dtype))
+    return where(flat, np.zeros((), whole.dtype), root)
 
 
 def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord == 2:
-        return _length(x, axes, keepdims)
+        return vector_norm(x, axis=axes, keepdims=keepdims)
     if isinstance(ord, str) or not isinstance(ord, int | float | np.number) or np.isnan(float(ord)):
         raise ArgumentError("norm of this order does not exist for vectors", given=f"ord={ord!r}", hint="a number")
     if ord == 0:
@@ -97,7 +127,7 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
 def _of_matrices(x: Any, ord: Any, pair: tuple[int, int], keepdims: bool) -> Any:
     rows, columns = pair
     if ord == "fro":
-        return _length(x, tuple(sorted(pair)), keepdims)
+        return vector_norm(x, axis=pair, keepdims=keepdims)
     if ord in (2, -2, "nuc"):
         raise UnsupportedError(
             "norm of a matrix by its singular values is not among the operations", given=f"ord={ord!r}",

@@ -53,14 +53,33 @@ def _others(x: Any, axis: Any) -> Any:
     """For each entry the product of all others: of those before it times of those behind it."""
     rows, order = at_end(x, axis, "prod")
     last = rows.ndim - 1
+    if type(rows) is np.ndarray:
+        found = _before(rows)
+        found *= _before(rows[..., ::-1])[..., ::-1]
+        return put_back(found, x.shape, order)
     left = before(cumprod(rows, axis=last), last, 1.0)
     right = reversed_along(before(cumprod(reversed_along(rows, last), axis=last), last, 1.0), last)
     return put_back(left * right, tuple(x.shape), order)
 
 
+def _before(rows: Any) -> Any:
+    """Product of the entries before each, of arrays."""
+    out = np.ones(rows.shape, rows.dtype)
+    np.multiply.accumulate(rows[..., :-1], axis=-1, out=out[..., 1:])
+    return out
+
+
 @prod.vjp(text="ct * product of the other entries")
-def _prod_vjp(ct: Any, _out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+def _prod_vjp(ct: Any, out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+    if type(out) is np.ndarray and type(x) is np.ndarray and _is_ordinary(out):
+        return np.multiply(spread(out, x, axis) / x, spread(ct, x, axis))  # a third of the time
     return spread(ct, x, axis) * _others(x, axis)
+
+
+def _is_ordinary(out: Any) -> bool:
+    """Whether products are neither 0 nor inf and have all their digits, so that division gives the others."""
+    size = np.abs(out)
+    return bool(((size >= np.finfo(out.dtype).tiny) & (size <= np.finfo(out.dtype).max)).all())
 
 
 @prod.jvp

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError
-from lab.ops.along import take_along_axis
+from lab.ops.along import put_along_axis, take_along_axis
 from lab.ops.composite import composite
 from lab.ops.index import getitem
 from lab.ops.primitive import PRIMITIVES, Op, primitive
@@ -61,9 +61,18 @@ def argsort(x: Any, *, axis: Any = -1, descending: bool = False) -> Any:
     """Where the smallest entry along an axis is, the next, and so on; equal entries in their order, nan last."""
     x, axis = _operand(x, axis, "argsort")
     if not descending:
-        return np.argsort(x, axis=axis, kind="stable")
-    backwards = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)  # keeps the order of equals
-    return x.shape[axis] - 1 - backwards
+        return _order(x, axis)
+    return x.shape[axis] - 1 - np.flip(_order(np.flip(x, axis), axis), axis)  # keeps the order of equals
+
+
+def _order(x: Any, axis: int) -> Any:
+    """A stable argsort; of floats that all differ any sort is one, and NumPy has one that takes a third of the time."""
+    if x.dtype.kind == "f":
+        order = np.argsort(x, axis=axis)
+        found = np.moveaxis(np.take_along_axis(x, order, axis), axis, -1)
+        if not (found[..., 1:] == found[..., :-1]).any() and not np.isnan(found[..., -1:]).any():
+            return order
+    return np.argsort(x, axis=axis, kind="stable")
 
 
 @primitive(
@@ -76,15 +85,14 @@ def argsort(x: Any, *, axis: Any = -1, descending: bool = False) -> Any:
 def sort(x: Any, *, axis: Any = -1, descending: bool = False) -> Any:
     """The entries along an axis from the smallest to the largest; without an axis of the flattened array."""
     x, axis = _operand(x, axis, "sort")
-    out = np.sort(x, axis=axis, kind="stable")
+    out = np.sort(x, axis=axis)
     return np.flip(out, axis) if descending else out
 
 
 @sort.vjp(text="ct back to where each entry came from")
 def _sort_vjp(ct: Any, _out: Any, x: Any, *, axis: Any, descending: bool) -> Any:
-    a = 0 if axis is None else axis
-    home = argsort(argsort(x, axis=axis, descending=descending), axis=a)
-    found = take_along_axis(ct, home, axis=a)
+    order = argsort(x, axis=axis, descending=descending)
+    found = put_along_axis(np.zeros(tuple(ct.shape), ct.dtype), order, ct, axis=0 if axis is None else axis)
     return reshape(found, shape=tuple(x.shape)) if axis is None else found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ShapeError
-from lab.ops.elementwise import exp
+from lab.ops.elementwise import exp, where
 from lab.ops.primitive import Op, primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape
@@ -148,7 +148,8 @@ def _extreme(name: str, reduce: Callable[..., Any], numpy: Any, word: str) -> Op
             np.put_along_axis(found, hit.argmax(axis, keepdims=True), ct.reshape(kept(x.shape, axis)), axis)
             return found
         shares = sum_(hit * np.ones((), ct.dtype), axis=axis, keepdims=True)
-        return hit * broadcast_to(reshape(ct, shape=kept(x.shape, axis)) / shares, shape=x.shape)
+        share = broadcast_to(reshape(ct, shape=kept(x.shape, axis)) / shares, shape=x.shape)
+        return where(hit, share, np.zeros((), ct.dtype))
 
     @op.jvp
     def _jvp(tangents: tuple[Any, ...], out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:

@@ -110,7 +110,11 @@ def pad(x: Any, pad_width: Any = 0, mode: str = "constant", constant_values: Any
     x = operand(x)
     shape, widths = tuple(x.shape), _widths(pad_width, x.ndim)
     if mode == "constant":
-        around = np.pad(np.zeros(shape, x.dtype), widths, constant_values=constant_values)
+        if np.ndim(constant_values):
+            around = np.pad(np.zeros(shape, x.dtype), widths, constant_values=constant_values)
+        else:  # a fifth of the time
+            wide = tuple(b + d + a for (b, a), d in zip(widths, shape, strict=True))
+            around = np.full(wide, constant_values, x.dtype)
         return setitem(around, x, index=tuple(slice(b, b + d) for (b, _), d in zip(widths, shape, strict=True)))
     if mode not in ("edge", "reflect", "symmetric", "wrap"):
         raise ArgumentError(

@@ -25,7 +25,8 @@ SAMPLES = [Sample(((2, 3),)), Sample(((2, 3, 2),), {"axis": 1}), Sample(((4,),),
 
 def along(x: Any, axis: int, part: slice) -> Any:
     """A slice of x along an axis."""
-    return getitem(x, index=(*(slice(None),) * axis, part))
+    index = (*(slice(None),) * axis, part)
+    return x[index] if type(x) is np.ndarray else getitem(x, index=index)  # 5 us less
 
 
 def reversed_along(x: Any, axis: int) -> Any:

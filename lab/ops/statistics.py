@@ -13,6 +13,7 @@ import numpy as np
 
 from lab.errors import ArgumentError, ShapeError
 from lab.ops.elementwise import where
+from lab.ops.norms import shortest
 from lab.ops.primitive import Op, primitive
 from lab.ops.products import at_end, put_back
 from lab.ops.ranking import sort
@@ -138,15 +139,9 @@ def std(x: Any, *, axis: Any = None, ddof: float = 0, keepdims: bool = False, co
     return np.sqrt(_steps(x, axis, keepdims, ddof, correction, "std"))
 
 
-def _half_over(ct: Any, out: Any) -> Any:
-    """Ct / (2 out), 0 where out is 0: of all slopes there (a cone's tip), the shortest."""
-    flat = out == 0
-    return where(flat, np.zeros((), out.dtype), ct * 0.5 / where(flat, np.ones((), out.dtype), out))
-
-
 @std.vjp(text="ct * (x - mean(x)) / ((n - ddof) * out), 0 where out is 0")
 def _std_vjp(ct: Any, out: Any, x: Any, *, axis: Any, ddof: float, keepdims: bool, correction: Any) -> Any:
-    ct = _half_over(ct, out)
+    ct = shortest(ct * 0.5, out)
     return _variance_rule(ct, x, axis, *_divisor(tuple(x.shape), axis, ddof, correction, "std"), "std")
 
 
@@ -155,7 +150,7 @@ def _std_jvp(
     tangents: tuple[Any, ...], out: Any, x: Any, *, axis: Any, ddof: float, keepdims: bool, correction: Any
 ) -> Any:
     t = _var_jvp(tangents, None, x, axis=axis, ddof=ddof, keepdims=keepdims, correction=correction)
-    return _half_over(t, out)
+    return shortest(t * 0.5, out)
 
 
 def _some(shape: tuple[int, ...], axis: Any) -> None:
@@ -175,17 +170,24 @@ def _some(shape: tuple[int, ...], axis: Any) -> None:
 )
 def median(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """The middle entry over axes, or the mean of the two in the middle; ties share the gradient equally."""
-    _some(np.shape(x), axis)
-    with np.errstate(invalid="ignore"):
-        return np.median(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
+    x = np.asarray(x)
+    _some(x.shape, axis)
+    rows, _ = at_end(x, axis, "median")
+    n = rows.shape[-1]
+    ordered = np.partition(rows, sorted({(n - 1) // 2, n // 2, n - 1}), axis=-1)  # nan comes last
+    low, high, top = (ordered[..., k].astype(np.result_type(x, np.float32) if x.dtype.kind == "f" else np.float64)
+                      for k in ((n - 1) // 2, n // 2, n - 1))  # fmt: skip
+    out = np.where(np.isnan(top), top, low if n % 2 else (low + high) * 0.5)
+    return out.reshape(reduced(x.shape, axis, keepdims)).astype(x.dtype if x.dtype.kind == "f" else np.float64)
 
 
 def _weights(x: Any, axis: Any) -> Any:
     """How much of the median each entry is."""
     rows, order = at_end(x, axis, "median")
     n, last = rows.shape[-1], rows.ndim - 1
-    ordered, total = sort(rows, axis=last), None
-    for k in {(n - 1) // 2, n // 2}:
+    middles, total = sorted({(n - 1) // 2, n // 2}), None
+    ordered = np.partition(rows, middles, axis=last) if type(rows) is np.ndarray else sort(rows, axis=last)
+    for k in middles:
         middle = slice(k, k + 1)
         hit = rows == ordered[(..., middle)]
         share = hit / sum_(hit * np.ones((), x.dtype), axis=last, keepdims=True)
@@ -196,13 +198,13 @@ def _weights(x: Any, axis: Any) -> Any:
 @median.vjp(text="ct to the middle entries, shared between ties")
 def _median_vjp(ct: Any, _out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
     weights = _weights(x, axis)
-    return where(weights > 0, weights * spread(ct, x, axis), np.zeros((), ct.dtype))
+    return weights * where(weights > 0, spread(ct, x, axis), np.zeros((), ct.dtype))
 
 
 @median.jvp
 def _median_jvp(tangents: tuple[Any, ...], _out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
     weights = _weights(x, axis)
-    return sum_(where(weights > 0, weights * tangents[0], np.zeros((), x.dtype)), axis=axis, keepdims=keepdims)
+    return sum_(weights * where(weights > 0, tangents[0], np.zeros((), x.dtype)), axis=axis, keepdims=keepdims)
 
 
 reduction(median, _some)

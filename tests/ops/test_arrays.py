@@ -1,4 +1,4 @@
-"""Reductions, scans, orders, norms and what moves entries: NumPy's dtypes, HIPS autograd's gradients, the conventions."""
+"""Reductions, scans, orders, norms, moved entries: NumPy's dtypes, HIPS autograd's gradients, the conventions."""
 
 import re
 
@@ -61,6 +61,7 @@ CALLS = {
     "tile": lambda m, x: m.tile(x, (2, 1, 2)),
     "repeat": lambda m, x: m.repeat(x, [1, 0, 2], axis=0),
     "flip": lambda m, x: m.flip(x),
+    "expand_dims": lambda m, x: m.expand_dims(x, (0, -2)),
     "squeeze": lambda m, x: m.squeeze(x[:, None, :1]),
     "moveaxis": lambda m, x: m.moveaxis(x[None], (0, -1), (-1, 0)),
     "swapaxes": lambda m, x: m.swapaxes(x, 0, -1),
@@ -161,7 +162,7 @@ def test_products_with_zeros_have_right_derivatives_to_third_order(f, x):
     def deeper(g, weights):
         return lambda x: lab.sum(lab.grad(g)(x) * weights)
 
-    total = lambda x: lab.sum(f(x) * np.arange(1.0, 1 + (f is lab.cumprod and x.size or 1)))  # noqa: E731
+    total = lambda x: lab.sum(f(x) * np.arange(1.0, 1 + (x.size if f is lab.cumprod else 1)))  # noqa: E731
     for order in range(3):
         close(lab.grad(total)(x), numeric_grad(total, x), rtol=1e-6, atol=1e-8)
         total = deeper(total, np.linspace(1.0, 2.0 + order, x.size))
@@ -249,6 +250,13 @@ def test_largest_entries_without_ties_take_the_whole_gradient_with_them_they_sha
         leaf = lab.tensor(rows, requires_grad=True)
         leaf.max(axis=1).sum().backward()
         close(leaf.grad, np.array(expected))
+
+
+def test_an_entry_that_is_not_the_largest_gets_nothing_of_an_infinite_gradient():
+    for f in (lab.max, lab.median, lambda x: lab.max(x, axis=0)):
+        grad = array(lab.grad(lambda x: f(x) * np.inf)(np.array([1.0, 3.0, 3.0, 3.0, 9.0])))  # noqa: B023
+        assert not np.isnan(grad).any()
+        assert grad[0] == 0.0
 
 
 def test_nan_is_where_numpy_has_it():
