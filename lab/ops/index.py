@@ -86,10 +86,27 @@ def scatter_add(x: Any, *, index: Any = ..., shape: Any = ()) -> Any:
     out = np.zeros(shape, x.dtype)
     if is_basic(index):
         out[index] = x
+        return out
+    rows = index[0] if isinstance(index, tuple) and len(index) == 1 else index
+    if _is_whole(rows):  # a table of rows: its positions are few, and quickly made
+        rows = np.asarray(rows)
+        _select(np.broadcast_to(0, out.shape[:1]), rows)
+        rows, x = np.where(rows < 0, rows + len(out), rows), np.broadcast_to(x, (*rows.shape, *out.shape[1:]))
+        width = out[:1].size
+        places = rows.astype(np.int64, copy=False).reshape(-1, 1) * width + np.arange(width)
+    elif x.size * 8 < out.size and x.dtype.char != "e":
+        np.add.at(out, index, x)  # better slow than with the numbers of all entries
+        return out
     else:
-        positions = _positions(out.shape, index)
-        add_at(out.reshape(-1), positions.reshape(-1), np.broadcast_to(x, positions.shape).reshape(-1))
+        places = _positions(out.shape, index)
+        x = np.broadcast_to(x, places.shape)
+    add_at(out.reshape(-1), places.reshape(-1), x.reshape(-1))
     return out
+
+
+def _is_whole(index: Any) -> bool:
+    """Whether it is an array or a list of integers, so that it selects whole rows."""
+    return isinstance(index, np.ndarray | list) and np.asarray(index).dtype.kind in "iu"
 
 
 def add_at(flat: Any, positions: Any, values: Any) -> None:

@@ -39,10 +39,10 @@ def _divisor(shape: tuple[int, ...], axis: Any, ddof: float, correction: float |
     return n, max(n - (ddof if correction is None else correction), 0)
 
 
-def _blocks(x: Any, axes: tuple[int, ...]) -> Iterator[slice]:
+def _blocks(x: Any, axes: tuple[int, ...]) -> Iterator[Any]:
     """Parts of the first axis; one part if it is reduced or x is small."""
     if not x.ndim or 0 in axes or x.size <= BLOCK:
-        yield slice(None)
+        yield ...
         return
     step = max(1, BLOCK // max(x[0].size, 1))
     yield from (slice(i, i + step) for i in range(0, len(x), step))
@@ -66,7 +66,7 @@ def _variance(x: Any, axis: Any, keepdims: bool, n: int, divisor: float, op: str
             left = _add(d, axis=axes, keepdims=keepdims)  # what rounding left of the mean
             squares = (np.einsum("ij,ij->i", d, d).reshape(left.shape) if flat
                        else _add(np.multiply(d, d, out=np.asarray(d)), axis=axes, keepdims=keepdims))  # fmt: skip
-            out[part if out.ndim else ...] = np.true_divide(squares - left * left / max(n, 1), divisor)
+            out[part] = np.true_divide(squares - left * left / max(n, 1), divisor)
     return out
 
 
@@ -82,10 +82,10 @@ def _variance_rule(ct: Any, x: Any, axis: Any, n: int, divisor: float, op: str) 
     with np.errstate(all="ignore"):
         factor = np.asarray(ct.reshape(kept(x.shape, axis)) * scale)
         for part in _blocks(x, axes):
-            d = out[part if out.ndim else ...]
+            d = out[part]
             _centred(x[part].astype(out.dtype, copy=False), axes, n, out=d)
             _centred(d, axes, n, out=d)
-            np.multiply(d, factor[part] if factor.ndim else factor, out=d)
+            np.multiply(d, factor[part], out=d)
     return out.astype(x.dtype, copy=False)
 
 

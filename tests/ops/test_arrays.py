@@ -1,11 +1,14 @@
 """Reductions, scans, orders, norms, moved entries: NumPy's dtypes, HIPS autograd's gradients, the conventions."""
 
 import re
+import warnings
 
 import autograd
 import autograd.numpy as anp
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
 import lab
 from lab.errors import LabError
@@ -335,3 +338,32 @@ def test_misuse_is_explained_in_the_name_that_was_called(call, message):
         call()
     assert caught.value.given
     assert caught.value.hint
+
+
+@st.composite
+def arrays_with_axes(draw):
+    """An array of any shape, empty ones too, and some of its axes in any order and spelling."""
+    shape = tuple(draw(st.lists(st.integers(0, 3), max_size=4)))
+    some = draw(st.lists(st.integers(0, len(shape) - 1), unique=True)) if shape else []
+    axes = tuple(a - len(shape) if draw(st.booleans()) else a for a in some)
+    axis = draw(st.sampled_from([None, axes, axes[0] if len(axes) == 1 else axes]))
+    return np.random.default_rng(draw(st.integers(0, 99))).normal(size=shape), axis, draw(st.booleans())
+
+
+@given(arrays_with_axes())
+def test_reductions_over_any_axes_are_numpys_and_their_rules_transposes(drawn):
+    x, axis, keepdims = drawn
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ("prod", "var", "std", "any", "all", "count_nonzero", "sum", "mean"):
+            expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)
+            close(getattr(lab, name)(x, axis=axis, keepdims=keepdims), np.asarray(expected), atol=1e-9)
+    length = np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
+    close(lab.norm(x, axis=axis, keepdims=keepdims), length)
+    rng = np.random.default_rng(0)
+    t, ct = rng.normal(size=x.shape), rng.normal(size=length.shape)
+    for op in (lab.prod, lab.var, lab.std, lab.norm):
+        f = lambda x: op(x, axis=axis, keepdims=keepdims)  # noqa: B023, E731
+        (back,) = lab.vjp(f, x)[1](ct)
+        forward = array(lab.jvp(f, (x,), (t,))[1])
+        assert np.sum(array(back) * t) == pytest.approx(np.nansum(forward * ct), abs=1e-9)

@@ -109,6 +109,25 @@ def test_float16_is_added_in_float32():
     assert leaf.grad.item() == 4000.0
 
 
+@pytest.mark.parametrize(
+    "index", [[0, -1, 0], np.array([[1], [-40]]), ([3, 3],), (ALL, [0, 0]), ([0, 5], [1, 1]), np.array(2)]
+)
+def test_few_rows_of_a_large_table_are_added_where_they_came_from(index):
+    table = np.zeros((40, 3))
+    ct = np.random.default_rng(0).normal(size=table[index].shape)
+    expected = table.copy()
+    np.add.at(expected, index, ct)
+    close(lab.scatter_add(ct, index=index, shape=table.shape), expected)
+    close(
+        lab.scatter_add(ct.astype(np.float16), index=index, shape=(40, 3)),
+        expected.astype(np.float16),
+        rtol=1e-2,
+        atol=1e-2,
+    )
+    with pytest.raises(LabError, match="an index does not fit the array"):
+        lab.scatter_add(np.ones(1), index=[-41], shape=(40,))
+
+
 def test_empty_arrays_are_read_and_written():
     none = np.zeros(0, int)
     assert lab.take(X, none, axis=1).shape == (4, 0, 2, 5)
