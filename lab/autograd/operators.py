@@ -111,7 +111,15 @@ def _getitem(self: Tensor, index: Any) -> Any:
     parts = index if type(index) is tuple else (index,)
     if any(isinstance(p, Tensor) for p in parts):
         return select(self, index)
-    return ops.getitem.apply(self, index=index)
+    try:
+        return ops.getitem.apply(self, index=index)
+    except ConcretizationError as why:
+        if not any(isinstance(p, slice) for p in parts):
+            raise
+        raise ConcretizationError(
+            "the ends of a slice must be known", given=why.given,
+            hint="lab.take(x, start + np.arange(n), axis=0) reads n entries from a start that is computed",
+        ) from None  # fmt: skip
 
 
 def plain_index(index: Any) -> Any:

@@ -17,7 +17,7 @@ from lab.shapes import one_axis
 
 
 def _counts(repeats: Any, word: str) -> tuple[int, ...]:
-    counts = tuple(np.ravel(repeats).tolist())
+    counts = tuple(np.asarray(repeats).reshape(-1).tolist())
     if not all(type(c) is int and c >= 0 for c in counts):
         raise ArgumentError(
             f"{word} needs whole numbers from 0", given=repr(repeats)[:60], hint="how often, as 2 or [1, 0, 3]"
