@@ -11,7 +11,7 @@ import numpy as np
 
 from lab.ops.primitive import primitive
 from lab.ops.reduce import SAMPLES, is_half, narrowed, reduction, spread, sum_
-from lab.ops.scans import before, cumprod, reversed_along
+from lab.ops.scans import before, cumprod, is_ordinary, reversed_along
 from lab.ops.shape import reshape, transpose
 from lab.shapes import normal_axes
 
@@ -71,15 +71,9 @@ def _before(rows: Any) -> Any:
 
 @prod.vjp(text="ct * product of the other entries")
 def _prod_vjp(ct: Any, out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
-    if type(out) is np.ndarray and type(x) is np.ndarray and _is_ordinary(out):
+    if type(out) is np.ndarray and type(x) is np.ndarray and is_ordinary(out):
         return np.multiply(spread(out, x, axis) / x, spread(ct, x, axis))  # a third of the time
     return spread(ct, x, axis) * _others(x, axis)
-
-
-def _is_ordinary(out: Any) -> bool:
-    """Whether products are neither 0 nor inf and have all their digits, so that division gives the others."""
-    size = np.abs(out)
-    return bool(((size >= np.finfo(out.dtype).tiny) & (size <= np.finfo(out.dtype).max)).all())
 
 
 @prod.jvp

@@ -106,10 +106,21 @@ def cumprod(x: Any, *, axis: Any = None) -> Any:
     return _accumulated(x, axis, "cumprod", "cumprod")
 
 
+def is_ordinary(out: Any) -> bool:
+    """Whether products are neither 0 nor inf and have all their digits, so that division gives the others."""
+    size = np.abs(out)
+    return bool(((size >= np.finfo(out.dtype).tiny) & (size <= np.finfo(out.dtype).max)).all())
+
+
 @cumprod.vjp(text="s * product before x, where s = ct + next x * next s")
 def _cumprod_vjp(ct: Any, out: Any, x: Any, *, axis: Any) -> Any:
     shape = tuple(x.shape)
     x, a = _flat(x, axis, "cumprod")
+    if type(out) is np.ndarray and type(ct) is np.ndarray and is_ordinary(out):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = reversed_along(cumsum(reversed_along(ct * out, a), axis=a), a) / x.astype(out.dtype, copy=False)
+        if np.isfinite(found).all():  # a quarter of the time
+            return found.reshape(shape)
     backwards = before(reversed_along(x, a), a, 0.0)
     sums = reversed_along(linear_recurrence(backwards, reversed_along(ct, a), axis=a), a)
     found = before(out, a, 1.0) * sums
