@@ -22,7 +22,32 @@ _PARAMETERS = {
     "dtype": "dtype of the result",
     "index": "what stands between brackets: integers, slices, None, Ellipsis, arrays of integers or booleans",
     "keepdims": "leave the reduced axes in the result, with length 1",
+    "axis1": "the first of two axes",
+    "axis2": "the second of two axes",
+    "batch": "how many first axes of the operands are aligned with each other",
+    "constant_values": "what is put around, with mode constant: a number, or a pair (before, after) for each axis",
+    "append": "what to join at the end before the differences are taken",
+    "correction": "another name of ddof",
+    "ddof": "what is subtracted from the number of entries before dividing by it",
+    "descending": "the largest first",
+    "destination": "where they go, a number or a tuple",
+    "diff.n": "how often the differences are taken",
+    "indices_or_sections": "the number of parts, or where to cut",
+    "k": "the diagonal: 0 the main one, above it positive",
+    "largest": "the largest, or else the smallest entries",
+    "mode": "constant, edge, reflect, symmetric or wrap",
     "n": "number of classes",
+    "offset": "the diagonal: 0 the main one, above it positive",
+    "ord": "which norm: None, 1, 2, inf, -inf, 0 or any p of vectors; fro, 1, -1, inf, -inf of matrices",
+    "pad_width": "how many entries to put around: a number, a pair (before, after), or a pair for each axis",
+    "prepend": "what to join at the front before the differences are taken",
+    "repeats": "how often, a number or one for each entry along the axis",
+    "reps": "how often along each axis",
+    "segment_sum.n": "number of segments",
+    "shift": "by how many places, a number or one for each axis",
+    "source": "the axes to move, a number or a tuple",
+    "topk.k": "how many entries",
+    "wrap_index.n": "length of the axis",
     "shape": "shape of the result",
 }
 LARGEST = 12
@@ -46,7 +71,7 @@ def _lines(op: Op | Composite) -> Iterator[str]:
     if op.defaults:
         yield "Args:"
         for name, default in op.defaults.items():
-            yield f"    {name}: {_PARAMETERS.get(name, 'a parameter')}; {default!r} unless given."
+            yield f"    {name}: {_meaning(op.name, name)}; {default!r} unless given."
     if isinstance(op, Composite):
         yield from ("Gradient:", "    that of the operations it is made of, which the graph shows.")
     else:
@@ -61,6 +86,10 @@ def _lines(op: Op | Composite) -> Iterator[str]:
         yield from ("Example:", *(f"    {line}" for line in shown))
 
 
+def _meaning(op: str, parameter: str) -> str:
+    return _PARAMETERS.get(f"{op}.{parameter}") or _PARAMETERS.get(parameter, "a parameter")
+
+
 def _example(op: Op | Composite) -> list[str]:
     def size(sample: Sample) -> int:
         return max(int(np.prod(shape)) for shape in sample.shapes)
@@ -69,13 +98,18 @@ def _example(op: Op | Composite) -> list[str]:
         if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbi":
             continue
         operands = list(_operands(sample))
-        result = np.asarray(op.reference(*operands, **sample.params))
-        if result.dtype.kind == "f":
-            result = result + 0.0  # a reference may say -0
-        lines = repr(wrap(result)).splitlines()
+        result = op.reference(*operands, **sample.params)
+        several = isinstance(result, list | tuple)
+        shown = type(result)(map(_shown, result)) if several else _shown(result)
+        lines = repr(shown).splitlines()
         if all(line.strip() for line in lines):  # a docstring's example ends at a blank line
             return [">>> import lab", f">>> {_call(op, sample, operands)}", *lines]
     return []
+
+
+def _shown(result: Any) -> Any:
+    array = np.asarray(result)
+    return wrap(array + 0.0 if array.dtype.kind == "f" else array)  # a reference may say -0
 
 
 def _call(op: Op | Composite, sample: Sample, operands: list[Any]) -> str:
@@ -97,6 +131,6 @@ def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) ->
     if kind == "b":
         return count % 2 == 0
     if kind[0] == "i":
-        return count
+        return count % int(kind[1:])
     minus = (count + number) % 2 == 1 if signed else False
     return (0.5 + number + 0.5 * count) * np.where(minus, -1, 1)

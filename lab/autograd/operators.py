@@ -15,6 +15,7 @@ from lab.autograd.apply import install
 from lab.autograd.attach import attach, kinds
 from lab.autograd.tensor import Tensor, _concrete, entry
 from lab.errors import ConcretizationError, ShapeError, UnsupportedError
+from lab.ops.positions import select
 from lab.ops.primitive import Op
 
 install()
@@ -107,7 +108,18 @@ def _astype(self: Tensor, dtype: Any) -> Any:
 
 
 def _getitem(self: Tensor, index: Any) -> Any:
-    return ops.getitem.apply(self, index=plain_index(index))
+    parts = index if type(index) is tuple else (index,)
+    if any(isinstance(p, Tensor) for p in parts):
+        return select(self, index)
+    try:
+        return ops.getitem.apply(self, index=index)
+    except ConcretizationError as why:
+        if not any(isinstance(p, slice) for p in parts):
+            raise
+        raise ConcretizationError(
+            "the ends of a slice must be known", given=why.given,
+            hint="lab.take(x, start + np.arange(n), axis=0) reads n entries from a start that is computed",
+        ) from None  # fmt: skip
 
 
 def plain_index(index: Any) -> Any:
@@ -122,7 +134,7 @@ def _known(index: Tensor) -> Any:
         return np.asarray(_concrete(index))
     except ConcretizationError as why:
         raise ConcretizationError(
-            why.problem, given=f"an index: {why.given}", hint="use lab.one_hot(index, n=...) @ x instead of x[index]"
+            why.problem, given=f"an index: {why.given}", hint="inside a transform: lab.index_update(x, values, index)"
         ) from None
 
 

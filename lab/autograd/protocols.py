@@ -39,6 +39,8 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         return _MASKS[ufunc](*inputs)
     if method == "reduce" and ufunc in _REDUCED and not set(kwargs) - {"axis", "keepdims"}:
         return _REDUCED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0), keepdims=bool(kwargs.get("keepdims")))
+    if method == "accumulate" and ufunc in _ACCUMULATED and not set(kwargs) - {"axis"}:
+        return _ACCUMULATED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0))
     if method != "__call__" or op is None:
         word = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise UnsupportedError(
@@ -55,7 +57,11 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     return op.apply(*inputs)
 
 
-_REDUCED: dict[Any, Op] = {np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min}
+_REDUCED: dict[Any, Op] = {
+    np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min, np.multiply: ops.prod, np.logical_and: ops.all,
+    np.logical_or: ops.any,
+}  # fmt: skip
+_ACCUMULATED: dict[Any, Op] = {np.add: ops.cumsum, np.multiply: ops.cumprod}
 
 
 def _near(name: str) -> str:
@@ -140,7 +146,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
         raise UnsupportedError(
             f"a value inside {self.interp.word} is not made an array",
             given=repr(self),
-            hint="as an index of an array a: lab.one_hot(index, n=len(a)) @ a; else use lab's functions",
+            hint="as an index of an array a: lab.take(a, index, axis=0); else use lab's functions",
         )
     if self.requires_grad or isinstance(self, Tracer):
         raise UnsupportedError(

@@ -11,7 +11,7 @@ from lab.errors import DTypeError, ShapeError, UnsupportedError
 from lab.ops.composite import composite
 from lab.ops.primitive import PRIMITIVES, primitive
 from lab.ops.sample import Sample
-from lab.shapes import Spec, broadcast, folded_axes, one_axis, resolve_reshape
+from lab.shapes import Spec, broadcast, folded_axes, normal_axes, one_axis, resolve_reshape
 
 
 @primitive(
@@ -147,19 +147,26 @@ def fold(ct: Any, shape: tuple[int, ...]) -> Any:
     reference=lambda x, axis: x[np.newaxis] if axis == 0 else x[..., np.newaxis],
     numpy={np.expand_dims: None},
 )
-def expand_dims(x: Any, *, axis: int = 0) -> Any:
-    """A new axis of length 1."""
-    return np.expand_dims(x, one_axis(axis, np.ndim(x) + 1, op="expand_dims"))
+def expand_dims(x: Any, *, axis: Any = 0) -> Any:
+    """A new axis of length 1, or several; they count in the result."""
+    return np.expand_dims(x, _new_axes(axis, np.ndim(x)))
+
+
+def _new_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    more = len(axis) if isinstance(axis, tuple | list) else 1
+    if axis is None:
+        return (one_axis(axis, ndim + 1, op="expand_dims"),)
+    return normal_axes(axis, ndim + more, op="expand_dims")
 
 
 @expand_dims.vjp(text="ct without the new axis")
-def _expand_vjp(ct: Any, _out: Any, x_like: Any, *, axis: int) -> Any:
+def _expand_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any) -> Any:
     return reshape(ct, shape=x_like.shape)
 
 
 @expand_dims.batching
-def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
-    return expand_dims(x, axis=one_axis(axis, x.ndim, op="expand_dims") + 1)
+def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: Any) -> Any:
+    return expand_dims(x, axis=tuple(a + 1 for a in _new_axes(axis, x.ndim - 1)))
 
 
 @primitive(

@@ -3,9 +3,34 @@
 import numpy as np
 import pytest
 
+import lab
 from lab.ops import Composite, Op, records
 
-RECORDS = records()
+
+class Joined(Composite):
+    """A function that returns several tensors, as one that returns their entries in a row."""
+
+    def __init__(self, record):
+        for slot in Composite.__slots__:
+            setattr(self, slot, getattr(record, slot))
+        self.reference = lambda *xs, **params: _joined(record.reference(*xs, **params))
+
+    def __call__(self, *operands, **params):
+        return _joined(super().__call__(*operands, **params))
+
+
+def _joined(parts):
+    return lab.concatenate([lab.ops.cast(lab.ops.reshape(p), dtype=parts[0].dtype) for p in parts])
+
+
+def _returns_several(record):
+    if not isinstance(record, Composite):
+        return False
+    sample = record.samples[0]
+    return isinstance(record(*sample.draw(), **sample.params), list | tuple)
+
+
+RECORDS = tuple(Joined(record) if _returns_several(record) else record for record in records())
 SAMPLED = [pytest.param(op, sample, id=f"{op.name}-{i}") for op in RECORDS for i, sample in enumerate(op.samples)]
 
 
