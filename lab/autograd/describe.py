@@ -16,13 +16,20 @@ from lab.ops.primitive import Op
 from lab.ops.sample import Sample
 
 _PARAMETERS = {
+    "a_max": "upper bound: a number, an array or a tensor, None for none",
+    "a_min": "lower bound: a number, an array or a tensor, None for none",
+    "alpha": "a number: minus the limit far below 0",
+    "approximate": '"none", or "tanh" for the approximation by a hyperbolic tangent',
     "axis": "an axis, counted from either end; where several make sense, a tuple of them or None for all",
     "axes": "the axes in their new order",
     "axis_name": "the name that an enclosing vmap gave its axis",
     "dtype": "dtype of the result",
     "index": "what stands between brackets: integers, slices, None, Ellipsis, arrays of integers or booleans",
+    "decimals": "digits behind the point; negative for tens, hundreds",
     "keepdims": "leave the reduced axes in the result, with length 1",
     "n": "number of classes",
+    "negative_slope": "a number: the slope below 0",
+    "order": "how many times it is differentiated",
     "shape": "shape of the result",
 }
 LARGEST = 12

@@ -1,11 +1,12 @@
 """What the functions of a formula mean: on NumPy arrays, and on single numbers inside a compiled loop.
 
 Both give the same values, nan and inf included; the scalar ones are within a few units in the last place
-(`scalars.py`).
+(`scalars.py`). Where NumPy has no such function (erf), the same compiled loop serves arrays.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from types import MappingProxyType
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lab.errors import ArgumentError
 from lab.kernels import scalars
+from lab.kernels.formula import FUNCTIONS
 
 
 def sigmoid(x: ArrayLike) -> Any:
@@ -29,6 +32,81 @@ def sigmoid(x: ArrayLike) -> Any:
     return np.where(x < 0, z, z.dtype.type(1)) / (1 + z)
 
 
+def xlogy(x: ArrayLike, y: ArrayLike) -> Any:
+    """x * log(y), and 0 where x is 0, whatever y is; nan where either is nan.
+
+    Example:
+        >>> xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
+        array([0., 0.])
+    """
+    dtype = np.result_type(x, y)  # type: ignore[arg-type]
+    x, y = np.asarray(x, dtype), np.asarray(y, dtype)
+    return x * np.log(np.where(np.equal(x, 0) & ~np.isnan(y), dtype.type(1), y))
+
+
+def erf(x: ArrayLike) -> Any:
+    """The error function 2 / sqrt(pi) * integral of exp(-t**2) from 0 to x: libm's in float64, `scalars.erf32` below.
+
+    Example:
+        >>> erf(np.array([0.0, np.inf])).tolist()
+        [0.0, 1.0]
+    """
+    return _one_loop("erf", math.erf, x)
+
+
+def erfc(x: ArrayLike) -> Any:
+    """1 - erf(x), with all its digits where erf is nearly 1.
+
+    Example:
+        >>> erfc(np.array([0.0, np.inf])).tolist()
+        [1.0, 0.0]
+    """
+    return _one_loop("erfc", math.erfc, x)
+
+
+def _one_loop(name: str, of_one: Callable[[float], float], x: ArrayLike) -> Any:
+    """A function that NumPy does not have, on an array of any size: the compiled loop, or without numba Python's."""
+    from lab.kernels.loops import looped
+
+    def plain(x: Any) -> Any:
+        return np.fromiter(map(of_one, x.ravel().tolist()), x.dtype, x.size).reshape(x.shape)
+
+    return looped(f"{name}(x)", ("x",), plain)(np.asarray(x))
+
+
+def sinc_slope(x: ArrayLike, order: float) -> Any:
+    """The derivative of sin(pi x) / (pi x) of order 1, 2, ...; smooth at 0.
+
+    With u = pi x it is pi**n times the n-th derivative of j(u) = sin(u) / u. Differentiating u j(u) = sin(u) gives
+    u j[n] = sin(u + n pi / 2) - n j[n-1], stable where u > n; below, the series of j[n] (alternating terms
+    (-1)**k u**(2k - n) / ((2k - n)! (2k + 1)) for 2k >= n).
+
+    Example:
+        >>> [round(float(sinc_slope(0.0, n)), 4) for n in (1, 2, 3)]
+        [0.0, -3.2899, 0.0]
+    """
+    x = np.asarray(x)
+    if x.dtype.kind != "f":
+        x = x.astype(float)
+    n = int(order)
+    if n != order or n < 0:
+        raise ArgumentError("the order of a derivative is a whole number", given=repr(order), hint="order=1")
+    with np.errstate(invalid="ignore"):  # an infinite x is nan in the end, as in np.sinc
+        u = np.asarray(x, np.float64) * math.pi
+        near = np.abs(u) < n + 1
+        series, small = np.zeros_like(u), np.where(near, u, 0.0)
+        first = (n + 1) // 2
+        term = (-1.0) ** first * small ** (2 * first - n)
+        for k in range(first, first + 14 + 2 * n):
+            series += term / (2 * k + 1)
+            term = term * (-(small * small) / ((2 * k + 1 - n) * (2 * k + 2 - n)))
+        far = np.where(near, n + 1.0, u)
+        j = np.sin(far) / far
+        for m in range(1, n + 1):
+            j = (np.sin(far + m * (math.pi / 2)) - m * j) / far
+    return (math.pi**n * np.where(near, series, j)).astype(x.dtype)
+
+
 @cache
 def numpy_namespace() -> MappingProxyType[str, Callable[..., Any]]:
     """Formula function -> NumPy function, one for each name in `formula.FUNCTIONS`.
@@ -37,9 +115,8 @@ def numpy_namespace() -> MappingProxyType[str, Callable[..., Any]]:
         >>> numpy_namespace()["maximum"](np.array([1.0, np.nan]), 2.0)
         array([ 2., nan])
     """
-    same = ("abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "tanh", "sinh", "cosh", "sin", "cos",
-            "maximum", "minimum", "where", "floor")  # fmt: skip
-    return MappingProxyType({**{name: getattr(np, name) for name in same}, "sigmoid": sigmoid})
+    own = {"sigmoid": sigmoid, "xlogy": xlogy, "erf": erf, "erfc": erfc, "sinc_slope": sinc_slope}
+    return MappingProxyType({name: own.get(name) or getattr(np, name) for name in FUNCTIONS})
 
 
 @cache
@@ -50,4 +127,5 @@ def scalar_namespace() -> MappingProxyType[str, Callable[..., Any]]:
         >>> float(scalar_namespace()["tanh"](np.float32(0.0)))
         0.0
     """
-    return MappingProxyType({name: getattr(scalars, {"abs": "absolute"}.get(name, name)) for name in numpy_namespace()})
+    # numba knows NumPy's functions of one number: those that have no twin in `scalars` are NumPy's own
+    return MappingProxyType({name: scalars.TWINS.get(name) or getattr(np, name) for name in FUNCTIONS})

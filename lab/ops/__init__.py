@@ -5,14 +5,18 @@ An op or a function made of ops is an attribute of this room by its name in the 
 
 from typing import Any
 
-from lab.ops import comm, index, linalg, nn, random, reduce, shape
+from lab.ops import (
+    activations, arithmetic, comm, comparisons, exponentials, index, linalg, nn, random, reduce, shape, trigonometry,
+)  # fmt: skip
 from lab.ops.composite import COMPOSITES, Composite, composite
 from lab.ops.elementwise import elementwise
 from lab.ops.primitive import PRIMITIVES, Op, Rule, primitive
 from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
-_FAMILIES = comm, index, linalg, nn, random, reduce, shape
+_FAMILIES = (
+    activations, arithmetic, comm, comparisons, exponentials, index, linalg, nn, random, reduce, shape, trigonometry,
+)  # fmt: skip
 """Each file enters its records by being imported."""
 
 NAMES: tuple[str, ...] = tuple(sorted((*PRIMITIVES, *COMPOSITES)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ShapeError
-from lab.ops.elementwise import exp
+from lab.ops.exponentials import exp
 from lab.ops.primitive import Op, primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape
