@@ -86,6 +86,7 @@ for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), 
 for _record in ops.records():
     if _record.method:
         setattr(Tensor, _record.name, _record.apply)
+attach(abs=ops.absolute.apply, pow=ops.power.apply)  # torch's other names
 
 
 def _reshape(self: Tensor, *shape: Any) -> Any:

@@ -105,7 +105,9 @@ def _number(value: float) -> _Value:
     return _Value(repr(value), None, value)
 
 
-_TAKEN = {*FUNCTIONS, "absolute", "f4", "f8", "inf", "k", "row", "column", "bool", "range", "fused", "n_rows", "n_columns"}
+_TAKEN = {
+    *FUNCTIONS, "absolute", "f4", "f8", "inf", "k", "row", "column", "bool", "range", "fused", "n_rows", "n_columns",
+}  # fmt: skip
 
 
 def local(name: str) -> str:

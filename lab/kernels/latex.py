@@ -31,14 +31,14 @@ _CALLS = {
     **{name: rf"\operatorname{{{{{name}}}}}\left({{0}}\right)"
        for name in ("erf", "erfc", "rint", "trunc", "isnan", "isinf", "isfinite")},
 }  # fmt: skip
+_LOGIC = ("logical_not", "logical_and", "logical_or", "logical_xor")
 _HELD = {
-    "exp": _POWER, "exp2": _POWER, "sqrt": _POWER, "cbrt": _POWER, "xlogy": _PRODUCT,
-    **dict.fromkeys(("logical_not", "logical_and", "logical_or", "logical_xor"), -1),
+    "exp": _POWER, "exp2": _POWER, "sqrt": _POWER, "cbrt": _POWER, "xlogy": _PRODUCT, **dict.fromkeys(_LOGIC, -1),
 }  # fmt: skip
 """How tightly what a function is written as holds together, where that is not like an atom."""
 _HOLDS = {
-    "log1p": _PRODUCT, "xlogy": _PRODUCT, **dict.fromkeys(("logical_not", "logical_and", "logical_or", "logical_xor"), _SUM),
-}  # fmt: skip
+    "log1p": _PRODUCT, "xlogy": _PRODUCT, **dict.fromkeys(_LOGIC, _SUM),
+}
 """How tightly the arguments of a function must hold together, where it has no parentheses of its own."""
 _CONSTANTS = {
     "ln2": r"\ln 2", "ln10": r"\ln 10", "inf": r"\infty", "sqrt2": r"\sqrt{2}", "sqrtpi": r"\sqrt{\pi}",

@@ -1,5 +1,6 @@
-"""A formula as a function of whole arrays, computed in one compiled loop: for what NumPy does not have, or only in many
-steps. Small or large, the same loop runs, so an entry's value does not depend on the array around it.
+"""A formula as a function of whole arrays, in one compiled loop: for what NumPy has not, or only in many steps.
+
+Small or large, the same loop runs, so an entry's value does not depend on the array around it.
 """
 
 from __future__ import annotations

@@ -33,13 +33,13 @@ def sigmoid(x: ArrayLike) -> Any:
 
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Any:
-    """x * log(y), and 0 where x is 0, whatever y is; nan where either is nan.
+    """X * log(y), and 0 where x is 0, whatever y is; nan where either is nan.
 
     Example:
         >>> xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
         array([0., 0.])
     """
-    dtype = np.result_type(x, y)  # type: ignore[arg-type]
+    dtype = np.result_type(x, y)
     x, y = np.asarray(x, dtype), np.asarray(y, dtype)
     return x * np.log(np.where(np.equal(x, 0) & ~np.isnan(y), dtype.type(1), y))
 
@@ -115,8 +115,8 @@ def numpy_namespace() -> MappingProxyType[str, Callable[..., Any]]:
         >>> numpy_namespace()["maximum"](np.array([1.0, np.nan]), 2.0)
         array([ 2., nan])
     """
-    own = {"sigmoid": sigmoid, "xlogy": xlogy, "erf": erf, "erfc": erfc, "sinc_slope": sinc_slope}
-    return MappingProxyType({name: own.get(name) or getattr(np, name) for name in FUNCTIONS})
+    own = {f.__name__: f for f in (sigmoid, xlogy, erf, erfc, sinc_slope)}
+    return MappingProxyType({name: own[name] if name in own else getattr(np, name) for name in FUNCTIONS})
 
 
 @cache

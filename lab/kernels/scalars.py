@@ -281,7 +281,7 @@ def erfc(x: Number) -> Any:
 
 
 def xlogy(x: Number, y: Number) -> Any:
-    """x log(y), and 0 where x is 0 and y is a number."""
+    """X log(y), and 0 where x is 0 and y is a number."""
     zero = x - x
     return zero if (x == zero) & (y == y) else x * log(y)
 

@@ -6,7 +6,18 @@ An op or a function made of ops is an attribute of this room by its name in the 
 from typing import Any
 
 from lab.ops import (
-    activations, arithmetic, comm, comparisons, exponentials, index, linalg, nn, random, reduce, shape, trigonometry,
+    activations,
+    arithmetic,
+    comm,
+    comparisons,
+    exponentials,
+    index,
+    linalg,
+    nn,
+    random,
+    reduce,
+    shape,
+    trigonometry,
 )  # fmt: skip
 from lab.ops.composite import COMPOSITES, Composite, composite
 from lab.ops.elementwise import elementwise

@@ -51,7 +51,7 @@ def _relu_rule(ct: Any, _out: Any, x: Any, *, kink: float) -> Any:
 relu.rules[0].eager = _relu_rule  # type: ignore[union-attr]
 leaky_relu = elementwise(
     "leaky_relu", "x", "where(x > 0, x, negative_slope * x)",
-    ["where(x > 0, ct, ct * where(x == 0, negative_slope + kink * (1 - negative_slope), negative_slope))"],
+    ["where(x > 0, ct, where(x == 0, (negative_slope + kink * (1 - negative_slope)) * ct, negative_slope * ct))"],
     parameters={"negative_slope": 0.01}, fixed={"kink": kink}, reference=lambda x, negative_slope=0.01: (
         np.maximum(x, 0) + negative_slope * np.minimum(x, 0)
     ),
@@ -73,7 +73,7 @@ silu = elementwise(
 
 
 def _in_loops(op: Op) -> Op:
-    """Let the forward and the rule of an op of x run in one compiled loop each: in NumPy they take ten steps or more."""
+    """Let the forward and the rule of an op of x run in a compiled loop each: in NumPy they take ten steps or more."""
     op.forward = looped(op.formula, op.arguments)
     rule = looped(op.rule_text(0), ("ct", "x"))
     op.rules[0].eager = lambda ct, _out, x: rule(ct, x)  # type: ignore[union-attr]
@@ -111,7 +111,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
     error_samples=[(((3,),), {"approximate": "erf"}, "gelu does not know this approximation")],
 )  # fmt: skip
 def gelu(x: Any, approximate: str | bool = "none") -> Any:
-    """x times the share of a normal distribution below x, elementwise; `approximate="tanh"` (or True) is cheaper."""
+    """X times the share of a normal distribution below x, elementwise; `approximate="tanh"` (or True) is cheaper."""
     if approximate in ("tanh", True):
         return gelu_tanh(x)
     if approximate in ("none", False):

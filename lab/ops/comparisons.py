@@ -25,7 +25,7 @@ minimum = elementwise(
 )  # fmt: skip
 
 
-def _numpy_clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def _numpy_clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
     return clip(a, min if a_min is None else a_min, max if a_max is None else a_max)
 
 
@@ -36,7 +36,7 @@ def _numpy_clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None
     numpy={np.clip: _numpy_clip}, method=True,
 )  # fmt: skip
 def clip(x: Any, a_min: Any = None, a_max: Any = None) -> Any:
-    """x kept between two bounds, elementwise: maximum(x, a_min), then minimum with a_max; None is no bound.
+    """Keep x between two bounds, elementwise: maximum(x, a_min), then minimum with a_max; None is no bound.
 
     The bounds are numbers, arrays or tensors and take gradients; where x meets one, a tie, they share it equally.
     """

@@ -238,7 +238,7 @@ def _number(op: Op, name: str, value: Any) -> float:
         raise ArgumentError(
             f"{name} of {op.name} is a plain number",
             given=type(value).__name__,
-            hint="it is fixed when the op is recorded; what is learned or mapped is an operand: write the formula in ops",
+            hint="it is fixed when the op is recorded; write the formula in ops to learn it or to map over it",
         )
     return int(value) if isinstance(value, Integral) else float(value)
 

@@ -34,7 +34,8 @@ arctan = elementwise(
 )  # fmt: skip
 arctan2 = elementwise(
     # two quotients, not one by x * x + y * y, which is inf or 0 long before they are
-    "arctan2", "y, x", "arctan2(y, x)", ["ct * (x / hypot(x, y) / hypot(x, y))", "ct * (-y / hypot(x, y) / hypot(x, y))"],
+    "arctan2", "y, x", "arctan2(y, x)",
+    ["ct * (x / hypot(x, y) / hypot(x, y))", "ct * (-y / hypot(x, y) / hypot(x, y))"],
     ufunc=np.arctan2, reference=np.arctan2, domain=((-2.0, 2.0), (0.5, 2.0)), singular=True, method=True,
     doc="Angle of the point (x, y), y first, elementwise; at the origin there is none and its slope is nan.",
 )  # fmt: skip
