@@ -56,7 +56,7 @@ xlogy = elementwise(
     "xlogy", "x, y", "xlogy(x, y)",
     # 0 log 0 is 0 and, as in torch, flat.
     ["ct * log(where(logical_and(x == 0, y == 0), 1, y))", "ct * (x / where(logical_and(x == 0, y == 0), inf, y))"],
-    ufunc=NUMPY["xlogy"], reference=lambda x, y: x * np.log(y), domain=((-2.0, 2.0), POSITIVE), precision="wide",
+    ufunc=NUMPY["xlogy"], reference=lambda x, y: x * np.log(y), domain=((0.0, 2.0), POSITIVE), precision="wide",
     singular=True, masks=True, method=True, doc="x * log(y), elementwise, and 0 where x is 0: the term of an entropy.",
 )  # fmt: skip
 
