@@ -5,6 +5,7 @@ Small or large, the same loop runs, so an entry's value does not depend on the a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,30 +17,49 @@ from lab.kernels.fuse import Fused, fuse
 from lab.kernels.kernel import have_numba
 from lab.kernels.namespaces import numpy_namespace
 
+LOOPS: dict[str, Looped] = {}
+"""Every one by the text of its formula: what `warm` compiles, besides the kernels."""
 
-def looped(text: str, arguments: tuple[str, ...], plain: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """The formula as a function of arrays (float64, float32; float16 is computed in float32, integers in float64).
 
-    Nothing is compiled before the first call; where numba is missing `plain` runs, by default the formula in NumPy.
+class Looped:
+    """The formula as a function of arrays: float64 and float32; float16 is computed in float32, integers in float64.
+
+    Nothing is compiled before the first call.
+
+    Args:
+        text: the formula.
+        arguments: its names, in the order of the arrays.
+        plain: what runs where numba is missing, on flat arrays; by default the formula in NumPy.
 
     Example:
-        >>> half = looped("x * 0.5", ("x",))
+        >>> half = Looped("x * 0.5", ("x",))
         >>> half(np.array([1.0, 3.0]))
         array([0.5, 1.5])
+        >>> del LOOPS["x * 0.5"]
     """
-    formula = Formula(text)
-    fallback = plain or formula.compile(numpy_namespace(), arguments)
-    loops: dict[str, Fused] = {}
 
-    def loop_for(dtype: str) -> Fused:
-        if dtype not in loops:
-            inputs = tuple((name, dtype) for name in arguments)
-            loops[dtype] = fuse(Chain(inputs, (Step("result", formula, arguments, arguments),), ("result",)))
-        return loops[dtype]
+    __slots__ = ("_loops", "arguments", "formula", "plain")
 
-    def call(*arrays: Any) -> Any:
-        first = arrays[0]
-        dtype, shape = np.asarray(first).dtype, np.shape(first)
+    def __init__(self, text: str, arguments: tuple[str, ...], plain: Callable[..., Any] | None = None) -> None:
+        self.formula, self.arguments = Formula(text), arguments
+        self.plain = plain or self.formula.compile(numpy_namespace(), arguments)
+        self._loops: dict[str, Fused] = {}
+        LOOPS[text] = self
+
+    def compile(self, dtype: str) -> None:
+        """Compile the loop, or load it from the cache."""
+        self._loop(dtype).compile()
+
+    def _loop(self, dtype: str) -> Fused:
+        if dtype not in self._loops:
+            inputs = tuple((name, dtype) for name in self.arguments)
+            step = Step("result", self.formula, self.arguments, self.arguments)
+            self._loops[dtype] = fuse(Chain(inputs, (step,), ("result",)))
+        return self._loops[dtype]
+
+    def __call__(self, *arrays: Any) -> Any:
+        first = np.asarray(arrays[0])
+        dtype, shape = first.dtype, first.shape
         if len(arrays) > 1 and not all(np.shape(a) == shape and getattr(a, "dtype", None) is dtype for a in arrays):
             dtype = np.result_type(*arrays)
             arrays = tuple(np.broadcast_arrays(*arrays))
@@ -48,19 +68,25 @@ def looped(text: str, arguments: tuple[str, ...], plain: Callable[..., Any] | No
         flat = [_flat(a, wide) for a in arrays]
         if have_numba():
             out = np.empty(shape, wide)
-            loop_for(wide).run(*flat, out.reshape(-1))
+            self._loop(wide).run(*flat, out.reshape(-1))
         else:
-            out = np.asarray(fallback(*flat)).reshape(shape)
+            out = np.asarray(self.plain(*flat)).reshape(shape)
         return out.astype(np.float16) if dtype.char == "e" else out
-
-    return call
 
 
 _WIDE = {"f": "float32", "e": "float32"}
 
 
 def _flat(a: Any, dtype: str) -> Any:
-    """Flat, contiguous, writable as far as the compiled signature asks for it; a copy only where it has to be."""
+    """Flat, contiguous and writable, as the compiled signature asks for; a copy only where it has to be."""
     if type(a) is np.ndarray and a.dtype == dtype and a.dtype.isnative and a.flags.carray:
         return a.reshape(-1)
     return np.array(a, dtype).reshape(-1)
+
+
+def _one_by_one(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    return lambda x: np.fromiter(map(function, x.tolist()), x.dtype, x.size)
+
+
+ERF = Looped("erf(x)", ("x",), _one_by_one(math.erf))
+ERFC = Looped("erfc(x)", ("x",), _one_by_one(math.erfc))

@@ -51,7 +51,7 @@ def erf(x: ArrayLike) -> Any:
         >>> erf(np.array([0.0, np.inf])).tolist()
         [0.0, 1.0]
     """
-    return _one_loop("erf", math.erf, x)
+    return _one_loop("erf")(x)
 
 
 def erfc(x: ArrayLike) -> Any:
@@ -61,17 +61,14 @@ def erfc(x: ArrayLike) -> Any:
         >>> erfc(np.array([0.0, np.inf])).tolist()
         [1.0, 0.0]
     """
-    return _one_loop("erfc", math.erfc, x)
+    return _one_loop("erfc")(x)
 
 
-def _one_loop(name: str, of_one: Callable[[float], float], x: ArrayLike) -> Any:
-    """A function that NumPy does not have, on an array of any size: the compiled loop, or without numba Python's."""
-    from lab.kernels.loops import looped
+@cache
+def _one_loop(name: str) -> Callable[[Any], Any]:
+    from lab.kernels.loops import LOOPS  # which needs the table below
 
-    def plain(x: Any) -> Any:
-        return np.fromiter(map(of_one, x.ravel().tolist()), x.dtype, x.size).reshape(x.shape)
-
-    return looped(f"{name}(x)", ("x",), plain)(np.asarray(x))
+    return LOOPS[f"{name}(x)"]
 
 
 def sinc_slope(x: ArrayLike, order: float) -> Any:

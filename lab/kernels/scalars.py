@@ -1,8 +1,12 @@
 """The lab's elementary functions of one number, written so that a loop over them vectorises.
 
 numba calls libm once per element (tanh on 1e6 float32: 16 ms); these float32 polynomials run eight or more lanes at a
-time (under 0.5 ms). The float64 versions call libm. Everything here is plain Python over NumPy scalars and runs
-without numba too.
+time (under 0.5 ms). The float64 versions call libm, and so do the functions that formulas know and this file does not
+(tan, arcsin, cbrt ...). Largest errors over every exponent in float32, in units in the last place
+(tests/kernels/test_scalars.py): exp and log 1, expm1 and log1p 1.5, erf 1.6, tanh 2.2, sigmoid 2.1, erfc 3.6; of
+libm's sqrt, exp2, cbrt, sin and cos 0.6, tan, arcsin, arccos, arctan and log2 0.9, sinh, cosh, log10 and the inverse
+hyperbolic functions 2. In float64 all are within 4 of NumPy or scipy. Everything here is plain Python over NumPy
+scalars and runs without numba too.
 
 How the float32 functions work: exp(x) = 2**n * exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2. The polynomial for
 exp(r) - 1 is a minimax fit (Lawson's iteration, float64); 2**n is made by writing n into the exponent bits. tanh and

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError
-from lab.kernels.loops import looped
+from lab.kernels.loops import Looped
 from lab.kernels.namespaces import sigmoid as sigmoid_of_arrays
 from lab.ops.composite import composite
 from lab.ops.elementwise import MORE_SHAPES, elementwise, kink
@@ -74,8 +74,8 @@ silu = elementwise(
 
 def _in_loops(op: Op) -> Op:
     """Let the forward and the rule of an op of x run in a compiled loop each: in NumPy they take ten steps or more."""
-    op.forward = looped(op.formula, op.arguments)
-    rule = looped(op.rule_text(0), ("ct", "x"))
+    op.forward = Looped(op.formula, op.arguments)
+    rule = Looped(op.rule_text(0), ("ct", "x"))
     op.rules[0].eager = lambda ct, _out, x: rule(ct, x)  # type: ignore[union-attr]
     return op
 
