@@ -58,12 +58,14 @@ class Looped:
         return self._loops[dtype]
 
     def __call__(self, *arrays: Any) -> Any:
-        first = np.asarray(arrays[0])
-        dtype, shape = first.dtype, first.shape
-        if len(arrays) > 1 and not all(np.shape(a) == shape and getattr(a, "dtype", None) is dtype for a in arrays):
-            dtype = np.result_type(*arrays)
-            arrays = tuple(np.broadcast_arrays(*arrays))
-            shape = arrays[0].shape
+        arrays = tuple(map(np.asarray, arrays))
+        dtype, shape = arrays[0].dtype, arrays[0].shape
+        for a in arrays[1:]:
+            if a.shape != shape or a.dtype is not dtype:
+                dtype = np.result_type(*arrays)
+                arrays = tuple(np.broadcast_arrays(*arrays))
+                shape = arrays[0].shape
+                break
         wide = _WIDE.get(dtype.char, "float64")
         flat = [_flat(a, wide) for a in arrays]
         if have_numba():
@@ -79,7 +81,7 @@ _WIDE = {"f": "float32", "e": "float32"}
 
 def _flat(a: Any, dtype: str) -> Any:
     """Flat, contiguous and writable, as the compiled signature asks for; a copy only where it has to be."""
-    if type(a) is np.ndarray and a.dtype == dtype and a.dtype.isnative and a.flags.carray:
+    if a.dtype == dtype and a.dtype.isnative and a.flags.carray:
         return a.reshape(-1)
     return np.array(a, dtype).reshape(-1)
 

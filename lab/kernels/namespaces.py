@@ -74,34 +74,27 @@ def _one_loop(name: str) -> Callable[[Any], Any]:
 def sinc_slope(x: ArrayLike, order: float) -> Any:
     """The derivative of sin(pi x) / (pi x) of order 1, 2, ...; smooth at 0.
 
-    With u = pi x it is pi**n times the n-th derivative of j(u) = sin(u) / u. Differentiating u j(u) = sin(u) gives
-    u j[n] = sin(u + n pi / 2) - n j[n-1], stable where u > n; below, the series of j[n] (alternating terms
-    (-1)**k u**(2k - n) / ((2k - n)! (2k + 1)) for 2k >= n).
+    Raises:
+        ArgumentError: the order is no whole number.
 
     Example:
         >>> [round(float(sinc_slope(0.0, n)), 4) for n in (1, 2, 3)]
         [0.0, -3.2899, 0.0]
     """
-    x = np.asarray(x)
-    if x.dtype.kind != "f":
-        x = x.astype(float)
     n = int(order)
     if n != order or n < 0:
         raise ArgumentError("the order of a derivative is a whole number", given=repr(order), hint="order=1")
-    with np.errstate(invalid="ignore"):  # an infinite x is nan in the end, as in np.sinc
-        u = np.asarray(x, np.float64) * math.pi
-        near = np.abs(u) < n + 1
-        series, small = np.zeros_like(u), np.where(near, u, 0.0)
-        first = (n + 1) // 2
-        term = (-1.0) ** first * small ** (2 * first - n)
-        for k in range(first, first + 14 + 2 * n):
-            series += term / (2 * k + 1)
-            term = term * (-(small * small) / ((2 * k + 1 - n) * (2 * k + 2 - n)))
-        far = np.where(near, n + 1.0, u)
-        j = np.sin(far) / far
-        for m in range(1, n + 1):
-            j = (np.sin(far + m * (math.pi / 2)) - m * j) / far
-    return (math.pi**n * np.where(near, series, j)).astype(x.dtype)
+    return _slope_loop(n)(np.asarray(x))
+
+
+@cache
+def _slope_loop(n: int) -> Callable[[Any], Any]:
+    from lab.kernels.loops import Looped
+
+    def plain(x: Any) -> Any:
+        return np.fromiter((scalars.sinc_slope(v, n) for v in x), x.dtype, x.size)
+
+    return Looped(f"sinc_slope(x, {n})", ("x",), plain)
 
 
 @cache

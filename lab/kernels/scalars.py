@@ -170,37 +170,38 @@ def erf_near(x: Number) -> Any:
 
 
 def erfc_far(a: Number) -> Any:
-    """1 - erf of a float32 between NEAR and FAR."""
+    """1 - erf of a float32 between NEAR and FAR; something finite below."""
     t = (a - TWO) / (a + TWO)
     poly = C0 + t * (C1 + t * (C2 + t * (C3 + t * (C4 + t * (C5 + t * (C6 + t * (C7 + t * C8)))))))
     square = a * a
     high = bits_to_float(np.int32(float_to_bits(a) & HALF_MASK))
     low = a - high
     lost = (high * high - square) + TWO * high * low + low * low  # a**2 - square: exp would magnify it 100 times
-    e = exp32(-square)
+    n, p = reduced(-square)
+    half = np.int32(n >> np.int32(1))
+    e = ((ONE + p) * power_of_two(half)) * power_of_two(np.int32(n - half))
     return (e - e * lost) * (poly / (a + TWO))
 
 
 def erf32(x: Number) -> Any:
     """The error function of a float32, within 2 ulp."""
     a = x if x > ZERO else -x
-    limited = a if a > NEAR else NEAR
-    limited = limited if limited < FAR else FAR
-    far = ONE - erfc_far(limited)
-    far = far if x > ZERO else -far
-    y = far if a > NEAR else erf_near(x)
+    far = ONE - erfc_far(a if a < FAR else FAR)
+    near = erf_near(a)
+    y = far if a > NEAR else near
+    y = y if x > ZERO else -y
+    y = y if x != ZERO else x
     return y if x == x else x
 
 
 def erfc32(x: Number) -> Any:
     """1 - erf of a float32 with its digits kept for large x, within 4 ulp."""
     a = x if x > ZERO else -x
-    limited = a if a > NEAR else NEAR
-    limited = limited if limited < FAR else FAR
-    far = erfc_far(limited)
-    far = far if a < FAR else ZERO
-    far = far if x > ZERO else TWO - far
-    y = far if a > NEAR else ONE - erf_near(x)
+    far = erfc_far(a if a < FAR else FAR)  # at FAR it rounds to 0
+    other = TWO - far
+    near = ONE - erf_near(x)
+    far = far if x > ZERO else other
+    y = far if a > NEAR else near
     return y if x == x else x
 
 
@@ -291,7 +292,12 @@ def xlogy(x: Number, y: Number) -> Any:
 
 
 def sinc_slope(x: Number, order: Number) -> Any:
-    """The derivative of sin(pi x) / (pi x) of an order, in float64; how is told in `namespaces.sinc_slope`."""
+    """The derivative of sin(pi x) / (pi x) of a whole order, in float64.
+
+    With u = pi x it is pi**n times the n-th derivative of j(u) = sin(u) / u. Differentiating u j(u) = sin(u) gives
+    u j[n] = sin(u + n pi / 2) - n j[n-1], stable where u > n; below, the series of j[n] (alternating terms
+    (-1)**k u**(2k - n) / ((2k - n)! (2k + 1)) for 2k >= n).
+    """
     n = int(order)
     u = np.float64(x) * math.pi
     if abs(u) < n + 1:
@@ -301,6 +307,8 @@ def sinc_slope(x: Number, order: Number) -> Any:
         for k in range(first, first + 14 + 2 * n):
             total += term / (2 * k + 1)
             term = term * (-(u * u) / ((2 * k + 1 - n) * (2 * k + 2 - n)))
+            if abs(term) <= 1e-19 * abs(total):
+                break
     else:
         total = np.sin(u) / u
         for m in range(1, n + 1):
@@ -338,8 +346,7 @@ BY_TYPE: dict[Callable[[Any], Any], tuple[Callable[[Any], Any], Callable[[Any], 
 
 INLINED = (
     power_of_two, reduced, clamped, exp32, expm1_32, tanh32, sigmoid32, log32, log1p32, sigmoid64,
-    sign32, sign64, erf_near, erfc_far, erf32, erfc32, erf64, erfc64, xlogy, sinc_slope, maximum, minimum, where,
-    sqrt,
+    sign32, sign64, erf_near, erfc_far, erf32, erfc32, erf64, erfc64, xlogy, maximum, minimum, where, sqrt,
 )  # fmt: skip
 """Functions that numba compiles as they stand."""
 
