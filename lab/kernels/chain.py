@@ -106,7 +106,8 @@ def _number(value: float) -> _Value:
 
 
 _TAKEN = {
-    *FUNCTIONS, "absolute", "f4", "f8", "inf", "nan", "k", "row", "column", "bool", "range", "fused", "n_rows", "n_columns",
+    *FUNCTIONS, "absolute", "f4", "f8", "inf", "nan", "k", "row", "column", "bool", "range", "fused", "n_rows",
+    "n_columns",
 }  # fmt: skip
 
 

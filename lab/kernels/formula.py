@@ -33,8 +33,8 @@ ARITY: Mapping[str, int] = {
 """How many arguments a function takes, where it is not one."""
 
 CONSTANTS: Mapping[str, float] = {
-    "pi": math.pi, "ln2": math.log(2.0), "ln10": math.log(10.0), "inf": math.inf, "nan": math.nan, "sqrt2": math.sqrt(2.0),
-    "sqrtpi": math.sqrt(math.pi), "sqrt2pi": math.sqrt(2.0 * math.pi),
+    "pi": math.pi, "ln2": math.log(2.0), "ln10": math.log(10.0), "inf": math.inf, "nan": math.nan,
+    "sqrt2": math.sqrt(2.0), "sqrtpi": math.sqrt(math.pi), "sqrt2pi": math.sqrt(2.0 * math.pi),
 }  # fmt: skip
 """Numbers that a formula may name."""
 

@@ -6,7 +6,6 @@ Both give the same values, nan and inf included; the scalar ones are within a fe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache
 from types import MappingProxyType

@@ -49,7 +49,7 @@ power = elementwise(
     # At 0 ** 0 the slope in x is 0. At x = 0 the slope in y is its limit from above, 0 or (for y < 0) -inf, and 0 at
     # 0 ** 0, as in torch and JAX; for x < 0 the power is no function of a real y, and it is nan, without a warning.
     ["y * x ** where(logical_and(x == 0, y == 0), 0, y - 1)",
-     "ct * where(x == 0, where(y < 0, -out, 0.0), out * log(where(x > 0, x, where(x == 0, 1, nan * x))))"],
+     "ct * where(x == 0, where(y < 0, -out, 0.0), out * where(x < 0, nan, log(where(x > 0, x, 1))))"],
     ufunc=_power, reference=np.power, precision="wide", singular=True,
     samples=[Sample(s, domain=((0.3, 2.0), (-2.0, 3.0))) for s in MORE_SHAPES[2][:3]], doc="Power, elementwise.",
 )  # fmt: skip
