@@ -20,7 +20,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
-from lab.kernels import cache, scalars
+from lab.kernels import cache, scalars, special
 from lab.kernels.arguments import Argument
 
 CONTRACT = {"contract"}
@@ -59,7 +59,7 @@ def teach(helpers: Mapping[Callable[..., Any], frozenset[str]], *, inline: bool 
 
 
 def _teach_scalars() -> None:
-    """Tell numba what the functions of `scalars` mean inside a kernel."""
+    """Tell numba what the functions of `scalars` and `special` mean inside a kernel."""
 
     def by_type(function: Callable[..., Any], single: Callable[..., Any], double: Callable[..., Any]) -> None:
         def narrow(x: Any) -> Any:
@@ -77,9 +77,9 @@ def _teach_scalars() -> None:
     overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
     overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
     overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
-    teach({function: frozenset(CONTRACT) for function in scalars.INLINED}, inline=True)
-    teach({scalars.sinc_slope: frozenset(CONTRACT)})
-    for function, (single, double) in scalars.BY_TYPE.items():
+    teach({function: frozenset(CONTRACT) for function in (*scalars.INLINED, *special.INLINED)}, inline=True)
+    teach({function: frozenset(CONTRACT) for function in special.CALLED})
+    for function, (single, double) in (scalars.BY_TYPE | special.BY_TYPE).items():
         by_type(function, single, double)
 
 

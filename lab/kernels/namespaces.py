@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lab.errors import ArgumentError
-from lab.kernels import scalars
+from lab.kernels import scalars, special
 from lab.kernels.formula import FUNCTIONS
 
 
@@ -32,7 +32,7 @@ def sigmoid(x: ArrayLike) -> Any:
 
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Any:
-    """X * log(y), and 0 where x is 0, whatever y is; nan where either is nan.
+    """Compute x * log(y), and 0 where x is 0, whatever y is; nan where either is nan.
 
     Example:
         >>> xlogy(np.array([0.0, 2.0]), np.array([0.0, 1.0]))
@@ -44,7 +44,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Any:
 
 
 def erf(x: ArrayLike) -> Any:
-    """The error function 2 / sqrt(pi) * integral of exp(-t**2) from 0 to x: libm's in float64, `scalars.erf32` below.
+    """The error function 2 / sqrt(pi) * integral of exp(-t**2) from 0 to x: libm's in float64, `special.erf32` below.
 
     Example:
         >>> erf(np.array([0.0, np.inf])).tolist()
@@ -91,7 +91,7 @@ def _slope_loop(n: int) -> Callable[[Any], Any]:
     from lab.kernels.loops import Looped
 
     def plain(x: Any) -> Any:
-        return np.fromiter((scalars.sinc_slope(v, n) for v in x), x.dtype, x.size)
+        return np.fromiter((special.sinc_slope(v, n) for v in x), x.dtype, x.size)
 
     return Looped(f"sinc_slope(x, {n})", ("x",), plain)
 
@@ -116,5 +116,6 @@ def scalar_namespace() -> MappingProxyType[str, Callable[..., Any]]:
         >>> float(scalar_namespace()["tanh"](np.float32(0.0)))
         0.0
     """
-    # numba knows NumPy's functions of one number: those that have no twin in `scalars` are NumPy's own
-    return MappingProxyType({name: scalars.TWINS.get(name) or getattr(np, name) for name in FUNCTIONS})
+    # numba knows NumPy's functions of one number: those that have no twin are NumPy's own
+    own = {twin.__name__: twin for twin in (*scalars.TWINS, *special.TWINS)}
+    return MappingProxyType({name: own[name] if name in own else getattr(np, name) for name in FUNCTIONS})

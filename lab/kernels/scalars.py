@@ -3,7 +3,7 @@
 numba calls libm once per element (tanh on 1e6 float32: 16 ms); these float32 polynomials run eight or more lanes at a
 time (under 0.5 ms). The float64 versions call libm, and so do the functions that formulas know and this file does not
 (tan, arcsin, cbrt ...). Largest errors over every exponent in float32, in units in the last place
-(tests/kernels/test_scalars.py): exp and log 1, expm1 and log1p 1.5, erf 1.6, tanh 2.2, sigmoid 2.1, erfc 3.6; of
+(tests/kernels/test_scalars.py): exp and log 1, expm1 and log1p 1.5, tanh 2.2, sigmoid 2.1; of
 libm's sqrt, exp2, cbrt, sin and cos 0.6, tan, arcsin, arccos, arctan and log2 0.9, sinh, cosh, log10 and the inverse
 hyperbolic functions 2. In float64 all are within 4 of NumPy or scipy. Everything here is plain Python over NumPy
 scalars and runs without numba too.
@@ -17,7 +17,6 @@ select.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -47,17 +46,6 @@ SQRT_HALF_BITS = np.int32(0x3F3504F3)
 ONE_BITS = np.int32(0x3F800000)
 TINIEST = F32(1.1754943508222875e-38)
 TWO_24 = F32(16777216.0)
-# erf(x) = x + x (E0 + E1 x**2 + ... + E5 x**10) below NEAR, relative error 0.03 * 2**-24
-E0, E1, E2 = F32(0.12837916549734762), F32(-0.37612618759895383), F32(0.11283376605723151)
-E3, E4, E5 = F32(-0.02683462583990359), F32(0.00511434780539802), F32(-0.0006749527790243454)
-NEAR = F32(0.75)
-# erfc(a) = exp(-a**2) / (a + 2) * (C0 + C1 t + ... + C8 t**8) with t = (a - 2) / (a + 2) from NEAR to FAR, relative
-# error 0.08 * 2**-24; the form is that of Shepherd and Laframboise, Math. Comp. 36 (1981) 249
-C0, C1, C2 = F32(1.0215827084201583), F32(-0.6871606259323612), F32(0.2794716276139127)
-C3, C4, C5 = F32(-0.03644447892581081), F32(-0.02149958374699419), F32(0.006499533856347948)
-C6, C7, C8 = F32(0.0030012668610051732), F32(-0.0008818555414897996), F32(-0.00040772170191900257)
-FAR = F32(10.1)  # erfc of this and more is 0 in float32
-HALF_MASK = np.int32(-4096)  # the upper 12 bits of a significand, whose square is exact
 TANH_ONE = F32(9.02)  # tanh of this and more rounds to 1
 
 
@@ -163,58 +151,6 @@ def log1p32(x: Number) -> Any:
     return y if x != ZERO else x
 
 
-def erf_near(x: Number) -> Any:
-    """The error function of a float32 between -NEAR and NEAR."""
-    z = x * x
-    return x + x * (E0 + z * (E1 + z * (E2 + z * (E3 + z * (E4 + z * E5)))))
-
-
-def erfc_far(a: Number) -> Any:
-    """1 - erf of a float32 between NEAR and FAR; something finite below."""
-    t = (a - TWO) / (a + TWO)
-    poly = C0 + t * (C1 + t * (C2 + t * (C3 + t * (C4 + t * (C5 + t * (C6 + t * (C7 + t * C8)))))))
-    square = a * a
-    high = bits_to_float(np.int32(float_to_bits(a) & HALF_MASK))
-    low = a - high
-    lost = (high * high - square) + TWO * high * low + low * low  # a**2 - square: exp would magnify it 100 times
-    n, p = reduced(-square)
-    half = np.int32(n >> np.int32(1))
-    e = ((ONE + p) * power_of_two(half)) * power_of_two(np.int32(n - half))
-    return (e - e * lost) * (poly / (a + TWO))
-
-
-def erf32(x: Number) -> Any:
-    """The error function of a float32, within 2 ulp."""
-    a = x if x > ZERO else -x
-    far = ONE - erfc_far(a if a < FAR else FAR)
-    near = erf_near(a)
-    y = far if a > NEAR else near
-    y = y if x > ZERO else -y
-    y = y if x != ZERO else x
-    return y if x == x else x
-
-
-def erfc32(x: Number) -> Any:
-    """1 - erf of a float32 with its digits kept for large x, within 4 ulp."""
-    a = x if x > ZERO else -x
-    far = erfc_far(a if a < FAR else FAR)  # at FAR it rounds to 0
-    other = TWO - far
-    near = ONE - erf_near(x)
-    far = far if x > ZERO else other
-    y = far if a > NEAR else near
-    return y if x == x else x
-
-
-def erf64(x: Number) -> Any:
-    """The error function of a float64: libm's."""
-    return math.erf(x)
-
-
-def erfc64(x: Number) -> Any:
-    """1 - erf of a float64: libm's."""
-    return math.erfc(x)
-
-
 def sigmoid64(x: Number) -> Any:
     """1 / (1 + exp(-x)) of a float64, relative accuracy kept for large negative x."""
     z = np.exp(-x if x > 0.0 else x)
@@ -275,47 +211,6 @@ def sign(x: Number) -> Any:
     return sign32(x) if isinstance(x, np.float32) else sign64(x)
 
 
-def erf(x: Number) -> Any:
-    """The error function for either float type."""
-    return erf32(x) if isinstance(x, np.float32) else math.erf(x)
-
-
-def erfc(x: Number) -> Any:
-    """1 - erf for either float type."""
-    return erfc32(x) if isinstance(x, np.float32) else math.erfc(x)
-
-
-def xlogy(x: Number, y: Number) -> Any:
-    """X log(y), and 0 where x is 0 and y is a number."""
-    zero = x - x
-    return zero if (x == zero) & (y == y) else x * log(y)
-
-
-def sinc_slope(x: Number, order: Number) -> Any:
-    """The derivative of sin(pi x) / (pi x) of a whole order, in float64.
-
-    With u = pi x it is pi**n times the n-th derivative of j(u) = sin(u) / u. Differentiating u j(u) = sin(u) gives
-    u j[n] = sin(u + n pi / 2) - n j[n-1], stable where u > n; below, the series of j[n] (alternating terms
-    (-1)**k u**(2k - n) / ((2k - n)! (2k + 1)) for 2k >= n).
-    """
-    n = int(order)
-    u = np.float64(x) * math.pi
-    if abs(u) < n + 1:
-        first = (n + 1) // 2
-        term = (1.0 if first % 2 == 0 else -1.0) * (u if n % 2 else 1.0)
-        total = 0.0
-        for k in range(first, first + 14 + 2 * n):
-            total += term / (2 * k + 1)
-            term = term * (-(u * u) / ((2 * k + 1 - n) * (2 * k + 2 - n)))
-            if abs(term) <= 1e-19 * abs(total):
-                break
-    else:
-        total = np.sin(u) / u
-        for m in range(1, n + 1):
-            total = (np.sin(u + m * (math.pi / 2)) - m * total) / u
-    return math.pi**n * total
-
-
 def maximum(a: Number, b: Number) -> Any:
     """The larger one; nan if either is nan, as in NumPy."""
     return a if (a >= b) | (a != a) else b
@@ -339,19 +234,14 @@ BY_TYPE: dict[Callable[[Any], Any], tuple[Callable[[Any], Any], Callable[[Any], 
     tanh: (tanh32, np.tanh),
     sigmoid: (sigmoid32, sigmoid64),
     sign: (sign32, sign64),
-    erf: (erf32, erf64),
-    erfc: (erfc32, erfc64),
 }
 """Function -> (float32 version, float64 version): what numba is told to choose from."""
 
 INLINED = (
     power_of_two, reduced, clamped, exp32, expm1_32, tanh32, sigmoid32, log32, log1p32, sigmoid64,
-    sign32, sign64, erf_near, erfc_far, erf32, erfc32, erf64, erfc64, xlogy, maximum, minimum, where, sqrt,
+    sign32, sign64, maximum, minimum, where, sqrt,
 )  # fmt: skip
 """Functions that numba compiles as they stand."""
 
-TWINS: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (exp, expm1, log, log1p, tanh, sigmoid, sign, erf, erfc, xlogy, sinc_slope, maximum, minimum, where)
-}
-"""Formula function -> what stands here for it. The others are NumPy's, which numba compiles as calls of libm."""
+TWINS: tuple[Callable[..., Any], ...] = (exp, expm1, log, log1p, tanh, sigmoid, sign, maximum, minimum, where)
+"""What stands here for functions of formulas; `special.py` has more, and the others are NumPy's, calls of libm."""

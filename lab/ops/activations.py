@@ -111,7 +111,7 @@ def _gelu(x: Any, approximate: str = "none") -> Any:
     error_samples=[(((3,),), {"approximate": "erf"}, "gelu does not know this approximation")],
 )  # fmt: skip
 def gelu(x: Any, approximate: str | bool = "none") -> Any:
-    """X times the share of a normal distribution below x, elementwise; `approximate="tanh"` (or True) is cheaper."""
+    """The share of a normal distribution below x, times x; `approximate="tanh"` (or True) is cheaper."""
     if approximate in ("tanh", True):
         return gelu_tanh(x)
     if approximate in ("none", False):
