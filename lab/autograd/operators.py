@@ -71,12 +71,12 @@ def _logical(op: Op, sign: str) -> Callable[[Tensor, Any], Any]:
 def _invert(self: Tensor) -> Any:
     if self.dtype != np.bool_:
         raise UnsupportedError("~ is for masks of booleans", given=str(self.dtype), hint="compare first: ~(x > 0)")
-    return ops.equal.apply(self, False)
+    return ops.logical_not.apply(self)
 
 
 # == is elementwise, identity still counts
 attach(__hash__=object.__hash__, __pos__=lambda self: self, __invert__=_invert)
-for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), ("xor", ops.not_equal, "^")):
+for _word, _op, _sign in (("and", ops.logical_and, "&"), ("or", ops.logical_or, "|"), ("xor", ops.logical_xor, "^")):
     setattr(Tensor, f"__{_word}__", _logical(_op, _sign))
     setattr(Tensor, f"__r{_word}__", _logical(_op, _sign))
 
@@ -87,6 +87,7 @@ for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), 
 for _record in ops.records():
     if _record.method:
         setattr(Tensor, _record.name, _record.apply)
+attach(abs=ops.absolute.apply, pow=ops.power.apply)  # torch's other names
 
 
 def _reshape(self: Tensor, *shape: Any) -> Any:

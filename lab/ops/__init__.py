@@ -6,9 +6,13 @@ An op or a function made of ops is an attribute of this room by its name in the 
 from typing import Any
 
 from lab.ops import (
+    activations,
     along,
+    arithmetic,
     comm,
+    comparisons,
     counts,
+    exponentials,
     index,
     joining,
     linalg,
@@ -26,6 +30,7 @@ from lab.ops import (
     shape,
     statistics,
     triangles,
+    trigonometry,
 )
 from lab.ops.composite import COMPOSITES, Composite, composite
 from lab.ops.elementwise import elementwise
@@ -34,8 +39,8 @@ from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
 _FAMILIES = (
-    along, comm, counts, index, joining, linalg, moving, nn, norms, picking, positions, products,
-    random, ranking, reduce, repeating, scans, shape, statistics, triangles,
+    activations, along, arithmetic, comm, comparisons, counts, exponentials, index, joining, linalg, moving, nn, norms,
+    picking, positions, products, random, ranking, reduce, repeating, scans, shape, statistics, triangles, trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 

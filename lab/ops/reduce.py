@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ShapeError
-from lab.ops.elementwise import exp, where
+from lab.ops.comparisons import where
+from lab.ops.exponentials import exp
 from lab.ops.primitive import Op, primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, reshape

@@ -17,9 +17,10 @@ def leaf():
 def test_a_ufunc_that_the_lab_knows_works_on_tensors(name):
     op, ufunc = PRIMITIVES[name], getattr(np, name)
     xs = [leaf() for _ in range(ufunc.nin)] if name != "matmul" else [leaf(), leaf()]
-    found = ufunc(*xs)
-    assert isinstance(found, lab.Tensor)
-    close(found, ufunc(*(x.numpy() for x in xs)))
+    with np.errstate(invalid="ignore"):  # arcsin(1.5), arccosh(0.5)
+        found = ufunc(*xs)
+        assert isinstance(found, lab.Tensor)
+        close(found, ufunc(*(x.numpy() for x in xs)))
     assert found.requires_grad == any(op.rules)
 
 
@@ -79,8 +80,8 @@ def test_numpy_expressions_of_tensors_are_tensors_with_a_gradient(call, expected
         (lambda t: np.subtract.reduce(t), "np.subtract.reduce"),
         (lambda t: np.add.reduce(t, out=np.zeros(())), "np.add.reduce"),
         (lambda t: np.add.at(np.zeros(2), [0, 1], t), "np.add.at"),
-        (lambda t: np.arctan2(t, t), "np.arctan2"),
-        (lambda t: np.isnan(t), "np.isnan"),
+        (lambda t: np.nextafter(t, t), "np.nextafter"),
+        (lambda t: np.spacing(t), "np.spacing"),
         (lambda t: np.fft.fft(t), "np.fft.fft"),
         (lambda t: np.linalg.cond(t), "np.linalg.cond"),
         (lambda t: np.linalg.inv(t), "np.linalg.inv"),

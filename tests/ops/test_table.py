@@ -15,8 +15,9 @@ from tests.numerics import array, close, slope
 from tests.ops.table import OF_RULES, RECORDS, SAMPLED, SMOOTH, Case, dot, smooth_operands
 
 NOT_DIFFERENTIABLE = {
-    "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "equal", "floor", "greater", "greater_equal", "less",
-    "less_equal", "not_equal", "one_hot", "random_uniform", "sign", "stop_gradient", "wrap_index",
+    "all", "any", "argmax", "argmin", "argsort", "ceil", "count_nonzero", "equal", "floor", "greater",
+    "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "not_equal", "one_hot", "random_uniform", "rint", "sign", "stop_gradient", "trunc", "wrap_index",
 }  # fmt: skip
 COLLECTIVES = {"all_reduce"}  # samples need an axis: tests/transforms/test_collectives.py
 LOOP_AND_STACK = {"random_uniform"}
