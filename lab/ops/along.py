@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lab.errors import DTypeError, ShapeError
+from lab.ops.comparisons import equal, where
 from lab.ops.composite import composite
-from lab.ops.elementwise import equal, where
 from lab.ops.index import check_written
 from lab.ops.picking import operand, refuse_outside, take
 from lab.ops.primitive import primitive

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import DTypeError, ShapeError
-from lab.ops.elementwise import where
+from lab.ops.comparisons import where
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import broadcast_to, fold, reshape

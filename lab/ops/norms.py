@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError, ShapeError, UnsupportedError
+from lab.ops.arithmetic import absolute, power
+from lab.ops.comparisons import equal, where
 from lab.ops.composite import composite
 from lab.ops.counts import count_nonzero
-from lab.ops.elementwise import absolute, equal, power, where
 from lab.ops.primitive import primitive
 from lab.ops.reduce import SAMPLES, max_, min_, narrowed, reduction, spread, sum_, total
 from lab.ops.sample import Sample

@@ -12,8 +12,8 @@ import numpy as np
 
 from lab.errors import ConcretizationError, DTypeError, ShapeError, UnsupportedError
 from lab.ops.along import put_along_axis
+from lab.ops.arithmetic import add, multiply
 from lab.ops.composite import composite
-from lab.ops.elementwise import add, multiply
 from lab.ops.index import check_written, getitem, scatter_add, setitem
 from lab.ops.picking import segment_sum, take
 from lab.ops.primitive import primitive

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError, ShapeError
+from lab.ops.arithmetic import subtract
+from lab.ops.comparisons import not_equal
 from lab.ops.composite import composite
-from lab.ops.elementwise import not_equal, subtract
 from lab.ops.index import getitem
 from lab.ops.primitive import Op, primitive
 from lab.ops.reduce import is_half

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError, ShapeError
-from lab.ops.elementwise import where
+from lab.ops.comparisons import where
 from lab.ops.norms import shortest
 from lab.ops.primitive import Op, primitive
 from lab.ops.products import at_end, put_back

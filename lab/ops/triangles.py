@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError, ShapeError
+from lab.ops.comparisons import where
 from lab.ops.composite import composite
-from lab.ops.elementwise import where
 from lab.ops.index import getitem, scatter_add
 from lab.ops.moving import moveaxis
 from lab.ops.picking import operand
