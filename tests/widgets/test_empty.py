@@ -123,3 +123,11 @@ def test_of_a_run_that_failed_before_its_first_step_every_view_says_so(kind):
     told = kind(rec).text_at(len(rec))
     why = "the run run-4 failed before its first step (there are not enough workers: 0 of 4 workers free)."
     assert told.endswith(f": {why}") and "To get one" not in told
+
+
+@pytest.mark.parametrize("kind", [GraphView, LossView, RingView, Player])
+@pytest.mark.parametrize("given", [lab.Recording, lab.training.Run])
+def test_a_class_is_no_recording(kind, given):
+    with pytest.raises(ViewError, match="given: <class") as caught:
+        kind(given)
+    assert len(str(caught.value).splitlines()) == 3
