@@ -352,3 +352,12 @@ def test_disposing_leaves_no_widget_and_no_tick_behind(run):
         made.dispose()
     kept = [_instances[k] for k in set(_instances) - before]
     assert [type(w).__name__ for w in kept] == []
+
+
+def test_a_run_that_failed_before_its_first_step_offers_no_way_back(run, controls):
+    run.state, run.progress, run.reason = "failed", (0, 10), "there are not enough workers"
+    controls.refresh()
+    assert controls._parts["Back to sound state"].layout.display == "none"
+    run.progress = 4, 10
+    controls.refresh()
+    assert controls._parts["Back to sound state"].layout.display == ""
