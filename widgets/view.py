@@ -238,6 +238,7 @@ class View(ABC, Generic[S]):
         self._following = True
         self._catch_up()
         if self.recording.live:
+            self.host.keeps = self  # the pacer holds it weakly; what a page shows follows, though no variable has it
             pacer.forget(self._tick)
             pacer.every(self._tick)
 
@@ -263,6 +264,8 @@ class View(ABC, Generic[S]):
         if not live:
             pacer.forget(self._tick)
             self.show(self.position)  # it is not live any more, and says so
+            if (host := self._host) is not None:
+                host.keeps = None
 
     def _catch_up(self) -> None:
         n = len(self.recording)
@@ -326,7 +329,7 @@ def recording_of(source: Any, who: str) -> Events:
         ViewError: it is none and has none; `who` wanted it.
     """
     recording: Events = getattr(source, "recording", source)
-    if not all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__")):
+    if isinstance(source, type) or not all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__")):
         hint = f"with lab.record() as rec: ...; then {who}(rec), or {who}(run) for what lab.fit returned"
         if isinstance(source, (str, Path)):
             hint = f"{who}(lab.Recording.load({str(source)[:40]!r})) shows a recording from a file"
