@@ -29,7 +29,6 @@ from widgets import (
     SideBySide,
     WhyView,
 )
-from widgets.live.host import Host
 from widgets.live.library import Library, PlotlyLibrary
 from widgets.live.pacer import PACER
 
