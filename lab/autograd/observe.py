@@ -172,6 +172,8 @@ def statistics(array: Any) -> tuple[float, float, float, float, int]:
         (-4.0, 3.0, -0.5, 5.0, 1)
     """
     size = array.size
+    if not size:
+        return (*_NOTHING[:3], 0.0, 0)  # the norm of no entries is 0; they have no mean
     if size <= FEW:
         values = [float(v) for v in array.ravel().tolist() if isfinite(v)]
         if not values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -132,7 +132,7 @@ def told(event: Event, place: Place = Place()) -> str:  # noqa: B008 -- a NamedT
 
 def _seen(event: ValueSeen, name: str) -> str:
     what = {"value": "value of", "gradient": "gradient of", "contribution": "contribution to"}.get(event.role, "")
-    number = shown(event.value) if event.value is not None else f"mean {event.mean!r}, norm {event.norm!r}"
+    number = shown(event.value) if event.value is not None else f"mean {digits(event.mean)}, norm {digits(event.norm)}"
     return short(f"{what} {name}: {number}")
 
 
@@ -145,7 +145,7 @@ def _operand(event: OperandKept) -> str:
 
 def _replica(event: ReplicaAdvanced) -> str:
     known = {name: getattr(event, name) for name in ("loss", "norm")}
-    words = [f", {name} {value!r}" for name, value in known.items() if not math.isnan(value)]
+    words = [f", {name} {digits(value)}" for name, value in known.items() if not math.isnan(value)]
     return "".join(words) + (f", checksum {event.checksum}" if event.phase == "updated" else "")
 
 
@@ -163,10 +163,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     BackwardFinished: lambda e, _: f"backward finished: {e.n_nodes} nodes",
     RunStarted: lambda e, _: short(f"run started: {e.model}, {e.optimizer}"),
     RunFinished: lambda e, _: f"run {e.state} after {counted(e.n_steps, 'step')}",
-    StepFinished: lambda e, _: f"step {e.step}: loss {e.loss!r}",
-    Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {e.loss!r}, accuracy {e.accuracy!r}",
-    ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {e.norm!r}",
-    HyperparameterChanged: lambda e, _: f"{e.name} set to {e.value!r} at step {e.step}",
+    StepFinished: lambda e, _: f"step {e.step}: loss {digits(e.loss)}",
+    Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {digits(e.loss)}, accuracy {digits(e.accuracy)}",
+    ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {digits(e.norm)}",
+    HyperparameterChanged: lambda e, _: f"{e.name} set to {digits(e.value)} at step {e.step}",
     RankStarted: lambda e, _: f"rank started, one of {e.world_size}",
     RankFinished: lambda e, _: f"rank {e.state}",
     RankLost: lambda e, _: f"rank {e.lost_rank} was lost",
@@ -184,15 +184,39 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
 
 
 def shown(value: object) -> str:
-    """A value on a short line, its numbers with all their digits.
+    """A value on a short line, its numbers with the digits that tell them from all others of their type.
 
     Example:
-        >>> shown(0.1), shown(np.array([[1.0, 2.0]])), shown(np.array(3.5))
-        ('0.1', '[[1.0, 2.0]]', '3.5')
+        >>> shown(0.1), shown(np.array([[1.0, 2.0]])), shown(np.array(3.5)), shown(np.array([0.1], np.float32))
+        ('0.1', '[[1.0, 2.0]]', '3.5', '[0.1]')
     """
     if isinstance(value, np.ndarray):
-        return short(str(value.tolist())) if value.size <= 8 else f"{value.shape} {value.dtype}"
-    return short(value if isinstance(value, str) else repr(value))
+        return short(_listed(value)) if value.size <= 8 else f"{value.shape} {value.dtype}"
+    return short(value if isinstance(value, str) else digits(value))
+
+
+def _listed(array: Any) -> str:
+    """An array as nested lists."""
+    if array.ndim:
+        return f"[{', '.join(map(_listed, array))}]"
+    return digits(array[()] if array.dtype.kind == "f" and array.dtype.itemsize < 8 else array.item())
+
+
+def digits(value: object) -> str:
+    """A number with as few digits as tell it from all others of its type; a float that is one of float32 as that one.
+
+    Example:
+        >>> digits(0.1), digits(np.float32(0.1)), digits(float(np.float32(0.1))), digits(1e300), digits(3)
+        ('0.1', '0.1', '0.1', '1e+300', '3')
+    """
+    if isinstance(value, np.floating) and value.dtype.itemsize < 8:
+        return str(value)
+    if isinstance(value, float):
+        with np.errstate(over="ignore", under="ignore"):
+            narrow = np.float32(value)
+        texts = [repr(float(value)), *([str(narrow)] if float(narrow) == value else [])]
+        return min(texts, key=len)
+    return repr(value)
 
 
 def short(text: str) -> str:
@@ -275,9 +299,12 @@ def _both(found: Difference, a: str, b: str) -> str:
         if len(at) and x.ndim:
             index = tuple(at[0].tolist())
             n = f"{len(at):,} of {x.size:,} entries differ, first {list(index)}: "
-            return f"{n}{x[index].item()!r} in {a}, {y[index].item()!r} in {b}."
+            return f"{n}{shown(x[index][()])} in {a}, {shown(y[index][()])} in {b}."
     if found.field == "constants" and isinstance(x, tuple) and isinstance(y, tuple):
         x, y = (", ".join(filter(None, texts)) for texts in (x, y))
     elif found.field in ("parents", "targets"):
         return f"{a}: {_did(found.a)}, from other values than {b}: {_did(found.b)}."
-    return f"{shown(x)} in {a}, {shown(y)} in {b}."
+    texts = shown(x), shown(y)
+    if texts[0] == texts[1]:  # one is of float32, the other beside it
+        texts = short(repr(x)), short(repr(y))
+    return f"{texts[0]} in {a}, {texts[1]} in {b}."

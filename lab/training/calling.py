@@ -80,7 +80,7 @@ def step_through(function: Callable[..., Any], *args: object, **kwargs: Any) -> 
         >>> run = step_through(lambda: (x * x + x).backward())
         >>> run.step(of="op")
         >>> run.wait_until("paused", timeout=10), run.reason
-        (True, 'held after multiply (node ...)')
+        (True, 'held after multiply')
         >>> run.resume()
         >>> run.wait(10).state, x.grad
         ('finished', tensor(7.))

@@ -117,10 +117,10 @@ def words_for(passing: Passing, why: str) -> str:
 
     Example:
         >>> words_for(Passing("op", 12, "matmul", "1", None), "")
-        'held after matmul of 1 (node 12)'
+        'held after matmul of module 1'
         >>> words_for(Passing("node", 12, "matmul", "", None), "nan or inf")
-        'nan or inf: held after the backward rule of matmul (node 12)'
+        'nan or inf: held after the backward rule of matmul'
     """
     rule = "the backward rule of " if passing.unit == "node" else ""
-    place = f"held after {rule}{passing.op}{f' of {passing.module}' if passing.module else ''} (node {passing.node})"
+    place = f"held after {rule}{passing.op}{f' of module {passing.module}' if passing.module else ''}"
     return f"{why}: {place}" if why else place

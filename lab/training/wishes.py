@@ -70,7 +70,7 @@ class Wishes(Worker):
             >>> run = fit(mlp(64, 32, 10, rng=0), digits()[0], paused=True)
             >>> run.step(2, of="op")
             >>> run.wait_until("paused", timeout=10), run.reason
-            (True, 'held after add of 0 (node ...)')
+            (True, 'held after add of module 0')
             >>> run.stop()
         """
         n = whole("n", n, least=1, hint="run.step(3) does three; run.rewind() goes back")

@@ -16,7 +16,7 @@ from types import TracebackType
 
 import numpy as np
 
-from lab.errors import RunError
+from lab.errors import MeshError, RunError
 from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.gate import clock
 from lab.events.recording import Recording
@@ -85,7 +85,7 @@ class Worker:
                 self._result = self._job.result(self.name, ended, 1000 * self._elapsed_s)
             state = ended
         except BaseException as why:  # noqa: BLE001 - whatever it is, who waits for the run must hear of it
-            self._failure, self.reason = (why, why.__traceback__), str(why).split("\n", 1)[0] or type(why).__name__
+            self._failure, self.reason = (why, why.__traceback__), _reason_of(why)
         finally:
             self._end(state)
 
@@ -224,3 +224,10 @@ class Worker:
             watchers, self._watchers = self._watchers, []
             for tell in watchers:
                 tell()
+
+
+def _reason_of(why: BaseException) -> str:
+    """Why a run failed, in one line; that it got no workers is told with who holds them and what helps."""
+    if isinstance(why, MeshError) and why.given:
+        return " ".join(f"{why.problem}: {why.given}{f'; {why.hint}' if why.hint else ''}".split())
+    return str(why).split("\n", 1)[0] or type(why).__name__

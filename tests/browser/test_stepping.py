@@ -37,7 +37,7 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
     for n in range(1, 4):
         button(lab, "Step").click()
         lab.until("print(0 if run.graph is None else len(run.graph.positions(lab.events.OpRecorded)))", str(n))
-    says(lab, "held after relu of 1")
+    says(lab, "held after relu of module 1")
     nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
     lab.page.wait_for_function("() => document.querySelector('.lab-scene')?.textContent.includes('relu')")
     n_forward = nodes.count()

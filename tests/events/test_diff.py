@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -382,3 +383,14 @@ def test_many_events_are_compared_by_columns(monkeypatch):
     assert found is not None
     assert (found.a.position, found.field) == (99_998, "mean")
     assert opened == []
+
+
+def test_numbers_of_float32_are_told_with_the_digits_that_tell_them_apart():
+    def run(weight):
+        x = lab.tensor(np.float32([0.1, 0.3]), requires_grad=True, name="x")
+        with lab.record() as rec:
+            x * np.float32(weight)
+        return rec
+
+    told = compare(run(0.7), run(np.nextafter(np.float32(0.7), np.float32(1.0)))).text
+    assert not re.search(r"\d\.\d{12}", told), told

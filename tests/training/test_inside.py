@@ -49,7 +49,7 @@ def test_operations_are_stepped_one_by_one_and_the_graph_has_just_those(runs):
         assert n_ops(run) == n
         assert run.progress[0] == 0
         last = run.graph[int(run.graph.positions(OpRecorded)[-1])]
-        assert run.reason == f"held after {last.op} of {last.module} (node {last.node})"
+        assert run.reason == f"held after {last.op} of module {last.module}"
     run.step(2, of="op")
     assert n_ops(held(run)) == 5
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.errors import ArgumentError, RunError
+from lab.errors import ArgumentError, MeshError, RunError
 from lab.events import HyperparameterChanged, RunFinished, RunStarted, RunStateChanged, StepFinished, bus
 from lab.training import Countdown, Result, Run, last_run, runs
 from lab.training.registry import N_KEPT
@@ -474,3 +474,20 @@ def test_a_process_ends_although_a_run_goes_on():
 
 def test_a_result_describes_itself():
     assert repr(Result("r", "stopped", 0)) == "Result 'r': stopped after 0 steps, 0.0 s"
+
+
+class NoWorkers(Countdown):
+    """A job that gets no workers."""
+
+    def begin(self, run):
+        given = "4 ranks wanted, 0 of 4 workers free, others held by run-3"
+        raise MeshError("there are not enough workers", given=given, hint="launch with fewer ranks")
+
+
+def test_a_run_that_got_no_workers_says_who_holds_them_and_what_helps():
+    run = Run(NoWorkers(3))
+    assert run.wait_until("failed", timeout=60)
+    assert run.reason == (
+        "there are not enough workers: 4 ranks wanted, 0 of 4 workers free, others held by run-3;"
+        " launch with fewer ranks"
+    )

@@ -192,3 +192,9 @@ def test_who_looks_at_a_run_that_is_over_is_told_what_became_of_its_ranks():
     assert told[-1] == "2 ranks finished; worker 1 was given back."
     rec = recorded_by_ranks([*rows, (10, 0, seen(1, "idle"))])
     assert ClusterView(rec).sentence_at(len(rec)) == "Worker 1 was given back."
+
+
+def test_a_worker_whose_rank_was_killed_is_not_said_to_be_given_back():
+    rows = [*beginning(2, 2), (8, 0, RankLost(1, 1, address(1), "killed")), (10, 0, seen(1, "idle"))]
+    rec = recorded_by_ranks(rows)
+    assert ClusterView(rec).sentence_at(len(rec)) == "Worker 1 lost rank 1 and holds no rank any more."

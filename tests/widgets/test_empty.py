@@ -7,6 +7,7 @@ import pytest
 import lab
 import widgets
 from lab.errors import ViewError
+from lab.events import RunFinished, RunStarted, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training, walk
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told
@@ -112,3 +113,21 @@ def test_what_is_no_run_has_no_dashboard(make):
 
 def test_the_module_lists_its_public_names_and_no_others():
     assert dir(widgets) == sorted(widgets.__all__)
+
+
+@pytest.mark.parametrize("kind", [GradientView, RingView, DataParallelView, PipelineView])
+def test_of_a_run_that_failed_before_its_first_step_every_view_says_so(kind):
+    with lab.record() as rec:
+        bus.emit(RunStarted("run-4", 10, 1, 0, "", ""))
+        bus.emit(RunFinished("run-4", "failed", 0, 1.0, "there are not enough workers: 0 of 4 workers free"))
+    told = kind(rec).text_at(len(rec))
+    why = "the run run-4 failed before its first step (there are not enough workers: 0 of 4 workers free)."
+    assert told.endswith(f": {why}") and "To get one" not in told
+
+
+@pytest.mark.parametrize("kind", [GraphView, LossView, RingView, Player])
+@pytest.mark.parametrize("given", [lab.Recording, lab.training.Run])
+def test_a_class_is_no_recording(kind, given):
+    with pytest.raises(ViewError, match="given: <class") as caught:
+        kind(given)
+    assert len(str(caught.value).splitlines()) == 3

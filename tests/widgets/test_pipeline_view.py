@@ -259,6 +259,9 @@ def test_the_list_of_steps_chooses_one():
     assert [label for label, _ in view._choice.options] == ["latest", "1", "2", "3"]
     view._choice.value = 1
     assert view.text_at(view.position).startswith("Step 1 is over")
+    assert view._choice.label == "1"
+    view._choice.index = 0  # as the page does
+    assert (view._choice.label, view.step) == ("latest", None)
     view.dispose()
     assert box.comm is None
 
@@ -354,3 +357,13 @@ def test_every_size_draws_inside_its_extent_and_labels_fit_or_are_left_out(n_ran
     tree_of(scene)
     svg = svg_of(scene)
     assert all(f">rank {rank}</text>" in svg for rank in range(n_ranks))
+
+
+def test_in_a_player_at_the_end_the_list_of_steps_says_latest():
+    view = PipelineView(pipeline("gpipe", 2, 2, n_steps=3))
+    player = Player(view)
+    assert player.widget is not None
+    player.seek(0)
+    player.to_end()
+    assert view._choice.label == "latest"
+    player.dispose()

@@ -12,6 +12,8 @@ from lab.parallel import COLLECTIVES, check_plan, run_local, simulate_arrays
 from tests.widgets.golden_ranks import collective, ranks_of, told
 from tests.widgets.looking import cells, moving, node, recorded, scenes, stops
 from widgets import RingView
+from widgets.pictures import theme
+from widgets.pictures.measure import text_width
 from widgets.pictures.tree import tree_of
 from widgets.views.ring import paper
 
@@ -141,3 +143,24 @@ def test_nan_is_trouble():
     arrays = [np.array([1.0, np.nan]), np.ones(2)]
     end = scenes(RingView(recorded("all_reduce", "ring", arrays)))[-1]
     assert (node(end, "r0.0").state, node(end, "r0.1").state, node(end, "r1.1").label) == ("done", "trouble", "nan")
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+@pytest.mark.parametrize("scale", [1.0, 1e-7, -1234.5])
+def test_all_cells_of_a_picture_write_equal_numbers_alike_with_four_digits(n, scale):
+    view = RingView(recorded("all_reduce", "ring", [np.full(2 * n, scale * 10.0**rank) for rank in range(n)]))
+    labels = [text for scene in scenes(view) for text, _ in cells(scene).values()]
+    assert len({text.startswith("µ ") for text in labels}) == 1, labels
+    total = sum(scale * 10.0**rank for rank in range(n))
+    assert theme.short(total) in labels[-1], labels[-1]
+    for scene in scenes(view):
+        for node in scene.nodes:
+            if "." in node.id:
+                assert text_width(node.label, 14.0, bold=True) <= node.width
+
+
+def test_a_whole_number_and_its_neighbour_look_alike():
+    view = RingView(recorded("all_reduce", "ring", [np.full(40, v) for v in (1.0, 10.0, 100.0, 1000.0)]))
+    labels = {text for scene in scenes(view) for text, _ in cells(scene).values()}
+    assert {"µ 1.0", "µ 10.0", "µ 1000.0", "µ 1111.0"} <= labels
+    assert not [text for text in labels if "e" in text]

@@ -183,3 +183,20 @@ def test_a_barrier_is_called_so_and_told_by_what_it_is_made_of():
     assert "entered the barrier" in entered
     assert "naive" not in entered
     assert view.picture_at(len(rec)).caption.startswith("A barrier is a gather of one byte on rank 0 and a broadcast")
+
+
+@pytest.mark.parametrize("n_told", [3, 8])
+def test_after_a_loss_the_collective_is_shown_in_which_the_rank_was_lost_and_named(n_told):
+    broken = collective("all_reduce", "ring", ranks_of(3), number=1)[:n_told]
+    view = RingView(told([*collective("all_reduce", "ring", ranks_of(3)), *broken,
+                          (0, RankLost(0, 1, "w", "killed"))]))  # fmt: skip
+    assert view._call().number == 1
+    said = "Rank 1 was lost in collective 2 (killed): "
+    assert view.sentence_at(len(view.recording)).startswith(said)
+    assert said in view.picture_at(len(view.recording)).caption
+
+
+def test_a_rank_that_was_lost_between_two_collectives_is_told_with_the_last_one():
+    view = RingView(told([*collective("all_reduce", "ring", ranks_of(3)), (0, RankLost(0, 1, "w", "killed"))]))
+    for words in (view.sentence_at(len(view.recording)), view.picture_at(len(view.recording)).caption):
+        assert "Afterwards rank 1 was lost (killed)." in words

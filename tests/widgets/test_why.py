@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lab
-from lab.errors import ArgumentError, GradientError
+from lab.errors import ArgumentError, GradientError, ViewError
 from lab.events import Recording
 from tests.widgets.golden import product_plus_x
 from widgets.asking.grid import grid
@@ -142,7 +142,8 @@ def test_it_follows_a_recording_and_says_what_there_is_not_yet():
 
 def test_wrong_questions_are_told_in_the_picture_and_at_once_where_that_is_possible():
     w1, _, rec = network()
-    assert "no such entry" in WhyView(rec, w1, (9, 9)).picture_at(len(rec)).caption
+    with pytest.raises(ViewError, match="no such entry"):
+        WhyView(rec, w1, (9, 9))
     assert "no tensor of that name" in WhyView(rec, "nobody").picture_at(len(rec)).caption
     with pytest.raises(GradientError, match="this tensor has no gradient"):
         WhyView(rec, lab.tensor(1.0))
@@ -322,3 +323,26 @@ def test_closing_a_view_closes_its_panel():
     assert len(_instances) > before
     view.dispose()
     assert len(_instances) == before
+
+
+@pytest.mark.parametrize("index", ["x", (9, 9), (0,), 1.5, (0, "y"), True])
+def test_an_entry_that_cannot_be_is_refused_when_the_view_is_made(index):
+    w = lab.tensor(np.ones((2, 3)), requires_grad=True, name="w")
+    with lab.record(detail="value") as rec:
+        (w * w).sum().backward()
+    with pytest.raises(ViewError) as caught:
+        WhyView(rec, "w", index)
+    assert len(str(caught.value).splitlines()) == 3
+    assert WhyView(rec, "w", (-1, np.int64(2))).answer(WhyView(rec, "w").state_at(len(rec))).index == (1, 2)
+
+
+def test_an_entry_that_the_gradient_turns_out_not_to_have_is_told_not_raised():
+    w = lab.tensor(np.ones((2, 3)), requires_grad=True, name="w")
+    with lab.record(detail="value") as rec:
+        view = WhyView(rec, "w", (9, 9))
+        assert view.widget is not None
+        (w * w).sum().backward()
+    view.show(len(rec))
+    assert view._panel.entry.value == "0, 0"
+    assert "no such entry" in view.text_at(len(rec))
+    view.dispose()

@@ -115,7 +115,7 @@ class Panel:
             self.words.value = f"<div>{escape(question.trouble)}</div>"
             return
         answer = question.answer
-        index = answer.index if answer is not None else question.index or (0,) * np.ndim(question.gradient)
+        index = answer.index if answer is not None else _within(question.index, np.shape(question.gradient))
         self._filling = True
         try:
             name = answer.name if answer is not None else "this"
@@ -172,3 +172,11 @@ class Panel:
             self.question.chosen, self._notice = change["new"], ""
             self.show()
             self._changed()
+
+
+def _within(index: tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The entry around which entries are shown: the first where the one that was asked about is not there."""
+    fits = index is not None and len(index) == len(shape)
+    if index is not None and fits and all(-n <= i < n for i, n in zip(index, shape, strict=True)):
+        return index
+    return (0,) * len(shape)

@@ -228,8 +228,9 @@ class RunControls:
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
-        trouble = getattr(self.run, "trouble", None) is not None or self.run.state == "failed"
-        return trouble or bool(exploded(self.run.recording, self.run.progress[0]))
+        step = self.run.progress[0]  # a run that never began has nothing to go back to
+        trouble = getattr(self.run, "trouble", None) is not None or (self.run.state == "failed" and step > 0)
+        return trouble or bool(exploded(self.run.recording, step))
 
     def _trouble(self) -> str:
         """Why the run holds, waits or has failed, with the operation where it began; or that its loss exploded."""

@@ -5,7 +5,15 @@ The learner may have taken the wrong view or the wrong recording; so both ways o
 
 from __future__ import annotations
 
-from lab.events import ActionFinished, CollectiveStarted, OpRecorded, RankStarted, ReplicaAdvanced, StepFinished
+from lab.events import (
+    ActionFinished,
+    CollectiveStarted,
+    OpRecorded,
+    RankStarted,
+    ReplicaAdvanced,
+    RunFinished,
+    StepFinished,
+)
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
@@ -26,7 +34,27 @@ def nothing_for(view: str, shows: str, write: str, events: Events) -> str:
         >>> nothing_for("LossView", "a training", "LossView(run)", Recording())
         'LossView shows a training, and none was recorded. To get one: LossView(run).'
     """
+    if began := never_began(events):
+        return f"{view} shows {shows}: {began}"
     return f"{view} shows {shows}, and none was recorded. To get one: {write}.{shown_by(events, view)}"
+
+
+def never_began(events: Events) -> str:
+    """What became of a run that ended before its first step, as a sentence; "" of others.
+
+    Example:
+        >>> from lab.events import Recording
+        >>> never_began(Recording())
+        ''
+    """
+    ends, steps = events.columns(RunFinished), events.columns(StepFinished)
+    if not len(ends["state"]) or len(steps["step"]):
+        return ""
+    state, name, reason = (str(ends[field][-1]) for field in ("state", "name", "reason"))
+    if state not in ("failed", "stopped") or ends["n_steps"][-1]:
+        return ""
+    ended = "failed" if state == "failed" else "was stopped"
+    return f"the run {name} {ended} before its first step{f' ({reason})' if reason else ''}."
 
 
 def shown_by(events: Events, view: str) -> str:

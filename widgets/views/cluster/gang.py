@@ -89,7 +89,7 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             workers[event.worker] = Worker(event.worker, event.state, event.holds, event.pid, event.memory_bytes,
                                            event.memory_limit_bytes, event.cpu_percent)  # fmt: skip
             if before is None or before.state != event.state:
-                changes["last"] = _seen(list(workers).index(event.worker), before, event.state, ranks)
+                changes["last"] = _seen(list(workers).index(event.worker), before, workers[event.worker], ranks)
         case RankStarted():
             _started(event, workers, ranks, changes)
         case RankFinished() if event.rank in ranks:
@@ -116,13 +116,16 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             changes["last"] = f"Rank {event.rank} showed a stranger out{because(_line(event.reason))}."
 
 
-def _seen(number: int, before: Worker | None, state: str, ranks: Mapping[int, Rank]) -> str:
+def _seen(number: int, before: Worker | None, now: Worker, ranks: Mapping[int, Rank]) -> str:
     """What a look at a worker found new: of one that is free, whether it was given back, and what its ranks came to."""
-    if state != "idle":
-        return f"Worker {number} is {state}."
+    if now.state != "idle":
+        return f"Worker {number} is {now.state}."
     if before is None:
         return f"Worker {number} was seen: it is free."
     ends = Counter(r.state for r in ranks.values() if r.worker)
+    held = next((f"rank {rank}" for rank, r in ranks.items() if r.worker == now.address and r.state == "lost"), "")
+    if held:  # nobody gave it back
+        return f"Worker {number} lost {held} and holds no rank any more."
     if not ends or "running" in ends:
         return f"Worker {number} was given back."
     ended = ", ".join(f"{n} rank{'s' * (n > 1)} {end}" for end, n in ends.items())

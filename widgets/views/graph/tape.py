@@ -270,7 +270,8 @@ class _Pen:
         entry = self.entries.get(event.node)
         if entry is None:
             return
-        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, event.norm, event.n_nonfinite, event.value)
+        norm = event.norm if all(event.shape) else 0.0  # of no entries; earlier recordings say nan
+        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, norm, event.n_nonfinite, event.value)
         if event.role == "value":
             self.put(event.node, entry._replace(value=seen))
         elif event.role == "gradient":

@@ -23,6 +23,8 @@ from widgets.views.pipeline.trace import LISTENS, STEP, Trace
 
 MOST_STOPS = 1000
 """A player stops at each action of so many; of a longer recording at each end of a step, and at each action of one."""
+LATEST = "latest"
+"""In the list of steps; not None, which a list takes for nothing chosen, and shows as a blank."""
 LISTED = 200
 """So many steps are offered to choose from."""
 
@@ -155,15 +157,16 @@ class PipelineView(View[Trace]):
         """The picture with a list of steps above it."""
         import ipywidgets as ipw
 
-        self._choice = ipw.Dropdown(description="Step", options=[("latest", None)], tooltip="Step that is shown")
+        self._choice = ipw.Dropdown(description="Step", options=[(LATEST, LATEST)], tooltip="Step that is shown")
         self._choice.observe(self._choose, "value")
         box = ipw.VBox([self._choice, self.host])
         self.shown()
         return box
 
     def _choose(self, change: Mapping[str, Any]) -> None:
-        if change["new"] != self.step:
-            self.step = change["new"]
+        step = None if change["new"] in (None, LATEST) else change["new"]
+        if change["new"] is not None and step != self.step:
+            self.step = step
             self.show(self.position)
 
     def shown(self) -> None:
@@ -173,10 +176,12 @@ class PipelineView(View[Trace]):
         numbers = list(dict.fromkeys(history.trace.number(step) for step in history.steps))[-LISTED:]
         if self.step is not None and self.step not in numbers:
             numbers.insert(0, self.step)
-        options = (("latest", None), *((str(n), n) for n in numbers))
+        options = ((LATEST, LATEST), *((str(n), n) for n in numbers))
+        chosen = LATEST if self.step is None else self.step  # before: new options choose the first
         if tuple(self._choice.options) != options:
             self._choice.options = options
-            self._choice.value = self.step
+        if self._choice.value != chosen:
+            self._choice.value = chosen
 
 
 def _step_of(history: History, number: int) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab.events import CollectiveFinished, CollectiveStarted, RankStarted
+from lab.events import CollectiveFinished, CollectiveStarted, RankFinished, RankLost, RankStarted
 from widgets.fold import Events
 
 LOOK_BACK = 200
@@ -115,6 +115,14 @@ class Calls:
             self._found[call.place] = True
         return True
 
+    def broken(self, call: Call) -> bool:
+        """Whether a rank was lost or failed after it began, before all had left it."""
+        if self.complete(call):
+            return False
+        ends = self.events.columns(RankFinished, call.first, call.bound)["state"]
+        lost = self.events.columns(RankLost, call.first, call.bound)["lost_rank"]
+        return bool(len(lost)) or "failed" in set(np.asarray(ends).tolist())
+
     def started(self, call: Call) -> CollectiveStarted:
         """What was called."""
         event = self.events[call.first]
@@ -122,12 +130,12 @@ class Calls:
         return event
 
     def latest(self, *, complete: bool) -> Call | None:
-        """The latest call, if possible one that is complete, and no barrier, in which nothing is to be seen."""
+        """The latest call, if possible one that all left or that broke, and no barrier, where nothing is to be seen."""
         found: list[Call] = []
         for i in range(len(self) - 1, max(-1, len(self) - 1 - LOOK_BACK), -1):
             if self.started(self[i]).operation != "barrier":
                 found.append(self[i])
-                if not complete or self.complete(self[i]):
+                if not complete or self.complete(self[i]) or self.broken(self[i]):
                     return self[i]
         return next(iter(found), self[len(self) - 1] if len(self) else None)
 

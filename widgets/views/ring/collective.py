@@ -195,6 +195,20 @@ def holdings(state: Collective, pieces: tuple[Piece, ...]) -> Holdings:
     return Holdings(cells, last, sent)
 
 
+def values_of(state: Collective, pieces: tuple[Piece, ...]) -> Iterator[Array]:
+    """The numbers of every cell at every moment, where they were recorded."""
+    world = state.about.world_size if state.about else 0
+    held = {rank: _own(state.began.get(rank), rank, world, pieces) for rank in range(world)}
+    yield from (cell.value for cells in held.values() for cell in cells if cell.value is not None)
+    for hops in _by_step(state.hops):
+        before = {rank: tuple(cells) for rank, cells in held.items()}
+        for hop in hops:
+            if {hop.src, hop.dst} <= held.keys():
+                moved = _moved(hop, before, held, pieces)
+                came = (held[hop.dst][k].value for k in moved.pieces)
+                yield from (value for value in came if value is not None)
+
+
 def _by_step(hops: tuple[ChunkMoved, ...]) -> Iterator[list[ChunkMoved]]:
     for _, group in groupby(sorted(hops, key=lambda hop: hop.step), key=lambda hop: hop.step):
         yield list(group)

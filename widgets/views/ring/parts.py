@@ -12,7 +12,7 @@ from widgets.views.ring import paper
 from widgets.views.ring.collective import Cell, Collective, Holdings, Hop
 from widgets.views.ring.plan import CELL, FOOT, PAD, TITLE, Plan
 from widgets.views.ring.right import complete, fault, troubles
-from widgets.views.ring.words import aloud, named, parts, parts_aloud, written
+from widgets.views.ring.words import aloud, in_form, named, parts, parts_aloud, written
 from widgets.views.words import n_bytes
 
 TONE = -0.55
@@ -72,7 +72,7 @@ def _cells(state: Collective, plan: Plan, held: Holdings, rank: int) -> Iterator
 
 
 def _cell(state: Collective, plan: Plan, rank: int, k: int, cell: Cell, centre: tuple[float, float]) -> Node:
-    value, whose = written(cell.value, plan.cell - 26), parts(cell.counts)
+    value, whose = in_form(cell.value, plan.form), parts(cell.counts)
     texts = [whose, f"{sum(map(bool, cell.counts))} of {len(cell.counts)}"]
     if not value:  # a bare number of a rank would be taken for a value
         several = "" if whose.startswith("all") else "rank " if sum(cell.counts) == 1 else "ranks "

@@ -12,13 +12,18 @@ from lab.parallel import COLLECTIVES, OPERATIONS, compile_plan
 from lab.parallel.paper.operations import promised
 from widgets.layout.ring import MOST_IN_ROWS, Circle, Pair, Point, bends, hub_of, ring, star
 from widgets.views.ring import paper
-from widgets.views.ring.collective import Collective, Counts, Piece, pieces_of
+from widgets.views.ring.collective import Collective, Counts, Piece, pieces_of, values_of
+from widgets.views.ring.words import Form, form_for
 
 MOST_RANKS = 64
 """More are counted, not drawn."""
 PAD, TITLE, FOOT, HEAD = 12.0, 30.0, 38.0, 52.0
 NARROWEST = 520.0
 """The heading needs so much."""
+MARGIN = 26.0
+"""What a cell needs beside its numbers."""
+WIDEST = 112.0
+"""Numbers of a cell may take so many pixels: "µ −1.235e−12"."""
 CELL, ROW = 38.0, 44.0
 """Height of a cell, and from one to the next."""
 
@@ -57,6 +62,8 @@ class Plan(NamedTuple):
     root: int
     most: float
     wanted: dict[int, tuple[Counts | None, ...]]
+    form: Form
+    """How all cells write their numbers, at every moment."""
     sizes: Point
     """The smallest and the largest buffer, in bytes."""
 
@@ -78,17 +85,17 @@ class Plan(NamedTuple):
     @property
     def columns(self) -> int:
         """In how many columns the cells of a card stand."""
-        return 1 if self.compact or len(self.pieces) <= 3 else 2
+        return _columns(len(self.pieces))
 
     @property
     def tag(self) -> float:
         """Room for the name of a chunk before its cell."""
-        return 0.0 if self.compact or len(self.pieces) == 1 else 24.0
+        return _tag(len(self.pieces))
 
     @property
     def cell(self) -> float:
         """Width of a cell."""
-        return (self.card[0] - 2 * PAD - (self.columns - 1) * 8) / self.columns - self.tag
+        return _cell(self.card[0], len(self.pieces))
 
     def place(self, rank: int) -> Point:
         """Left top corner of a card."""
@@ -120,6 +127,7 @@ def plan_of(whole: Collective) -> Plan | None:
     pairs = frozenset((hop.src, hop.dst) for hop in whole.hops if max(hop.src, hop.dst) < drawn)
     hub = hub_of(pairs) if 2 < n <= MOST_IN_ROWS else None
     card, gap = _sizes(n, len(pieces), hub)
+    card, form = _with_room(card, whole, pieces)
     circle = ring(drawn, card, gap) if hub is None else star(drawn, hub, card, gap)
     exchanged = _exchanged(whole.hops)
     ways = {pair: bends(pair, circle, card, both=frozenset(pair) in exchanged, hub=hub) for pair in pairs}
@@ -132,7 +140,7 @@ def plan_of(whole: Collective) -> Plan | None:
     sizes = [event.n_bytes for event in whole.began.values()]
     wanted = {rank: _wanted(about.operation, rank, root, n, pieces) for rank in range(n)}
     return Plan(about, pieces, circle, card, pairs, exchanged, ways, top, extent, whole.hops, whole.steps, root,
-                _most(whole, root, n), wanted, (min(sizes), max(sizes)))  # fmt: skip
+                _most(whole, root, n), wanted, form, (min(sizes), max(sizes)))  # fmt: skip
 
 
 def _exchanged(hops: tuple[ChunkMoved, ...]) -> frozenset[frozenset[int]]:
@@ -164,6 +172,33 @@ def _sizes(n: int, n_pieces: int, hub: int | None) -> tuple[Point, Point]:
         width = 2 * PAD + (116.0 if columns == 1 else 2 * (110.0 if n <= 4 else 94.0) + 8)
     gap = (16.0, 96.0) if hub is not None else (116.0 if n <= 4 else 64.0, 62.0)
     return (width, TITLE + rows * ROW + FOOT), gap
+
+
+def _columns(n_pieces: int) -> int:
+    return 1 if n_pieces <= 3 or n_pieces > MOST_IN_ROWS else 2
+
+
+def _tag(n_pieces: int) -> float:
+    return 0.0 if n_pieces == 1 or n_pieces > MOST_IN_ROWS else 24.0
+
+
+def _cell(width: float, n_pieces: int) -> float:
+    """Width of a cell in a card of this width."""
+    columns = _columns(n_pieces)
+    return (width - 2 * PAD - (columns - 1) * 8) / columns - _tag(n_pieces)
+
+
+def _with_room(card: Point, whole: Collective, pieces: tuple[Piece, ...]) -> tuple[Point, Form]:
+    """The card as wide as its numbers need, and the form of all of them; in a crowd it stays as it is."""
+    about = whole.about
+    assert about is not None
+    room = _cell(card[0], len(pieces)) - MARGIN
+    if len(pieces) > MOST_IN_ROWS:
+        return card, form_for((), room)[0]
+    fixed = about.world_size > MOST_IN_ROWS
+    form, need = form_for(values_of(whole, pieces), room if fixed else max(room, WIDEST))
+    more = 0.0 if fixed else _columns(len(pieces)) * max(0.0, np.ceil(need - room))
+    return (card[0] + float(more), card[1]), form
 
 
 @lru_cache(maxsize=256)

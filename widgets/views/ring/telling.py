@@ -43,12 +43,12 @@ def moment(state: Collective, plan: Plan, *, over: bool) -> str:
     return (f"step {n} of {of}" if of else f"step {n}") if n else "start"
 
 
-def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
-    """What happened last."""
+def sentence(state: Collective, plan: Plan, held: Holdings, which: str = "") -> str:
+    """What happened last; `which` of several collectives it is."""
     about, n = plan.about, plan.about.world_size
     what = "the barrier" if about.operation == "barrier" else f"{about.operation} by {about.algorithm}"
     if state.broken:
-        return _broken(state, what)
+        return _broken(state, what, _within(which))
     if state.finished:
         return _ended(state, plan, held) + _afterwards(state)
     if state.hops:
@@ -63,14 +63,19 @@ def sentence(state: Collective, plan: Plan, held: Holdings) -> str:
     return f"{n} ranks entered {what}; each holds its own part."
 
 
-def _broken(state: Collective, what: str) -> str:
-    """Who was lost or raised, why, and what became of the others."""
-    causes = [f"rank {rank} was lost{_because(rank, why)}" for rank, why in sorted(state.lost.items())]
-    causes += [f"rank {rank} failed{_because(rank, why)}" for rank, why in sorted(state.failed.items())]
+def _broken(state: Collective, what: str, where: str = "") -> str:
+    """Who was lost or raised, where and why, and what became of the others."""
+    causes = [f"rank {rank} was lost{where}{_because(rank, why)}" for rank, why in sorted(state.lost.items())]
+    causes += [f"rank {rank} failed{where}{_because(rank, why)}" for rank, why in sorted(state.failed.items())]
     told = ", ".join(causes) or "the launch was ended"
     others = sorted(state.stopped - state.lost.keys())
     were = f"; {_named(others)} {'were' if len(others) > 1 else 'was'} ended with it" if causes and others else ""
     return f"{told[0].upper()}{told[1:]}: {what} did not end{were}."
+
+
+def _within(which: str) -> str:
+    """In which of several collectives: " in collective 5,124" of "collective 5,124 of 5,124"."""
+    return f" in {which.partition(' of ')[0]}" if which else ""
 
 
 def _because(rank: int, why: str) -> str:
@@ -81,7 +86,9 @@ def _because(rank: int, why: str) -> str:
 
 def _afterwards(state: Collective) -> str:
     """What went wrong after all had left."""
-    return "".join(f" Afterwards rank {rank} failed{_because(rank, why)}." for rank, why in state.failed.items())
+    ends = [(rank, "was lost", why) for rank, why in sorted(state.lost.items())]
+    ends += [(rank, "failed", why) for rank, why in sorted(state.failed.items())]
+    return "".join(f" Afterwards rank {rank} {end}{_because(rank, why)}." for rank, end, why in ends)
 
 
 def _named(ranks: list[int]) -> str:
@@ -178,6 +185,8 @@ def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, wh
     n = plan.about.world_size
     name = plan.about.operation.replace("_", "-").capitalize()
     source = f"{name} ({which}). " if which else ""
+    if state.lost or state.failed:
+        source += (_broken(state, name, _within(which)) if state.broken else _afterwards(state).strip()) + " "
     source += BARRIER * (plan.about.operation == "barrier" and n > 1)
     if n == 1:
         return f"{source}One rank alone holds everything already, so nothing moves.{other}"

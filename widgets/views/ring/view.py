@@ -179,7 +179,7 @@ class RingView(View[Collective]):
         if plan is None or not state.began:
             return self._why_empty()
         held: Holdings = holdings(state, plan.pieces)
-        return "\n".join([sentence(state, plan, held), *account(state, plan, held)])
+        return "\n".join([sentence(state, plan, held, self._which()), *account(state, plan, held)])
 
     def _plan(self, state: Collective) -> Plan | None:
         """Made from all that is known of the collective that `state` is a moment of."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,18 @@ from widgets.views.words import number
 
 FEW = 4
 """So many numbers are written out, if there is room; of more the mean."""
+
+
+class Form(NamedTuple):
+    """How all cells of a picture write their numbers, so that equal numbers look alike."""
+
+    how: str
+    """"each" of them, their "mean", or the mean with a "power" of ten where that is shorter."""
+    digits: int
+
+
+FORMS = (Form("each", 4), Form("mean", 4), Form("power", 3), Form("power", 2), Form("power", 1))
+"""The first that has room in all cells is taken."""
 
 
 Number = complex | float  # they are told apart, and written differently
@@ -78,6 +92,46 @@ def written(value: Array | None, room: float, size: float = 14.0) -> str:
         texts += [f"{sign}{_text(mean, digits)}" for digits in (3, 2, 1)]
     texts += [f"{sign}{power(mean, digits)}" for digits in (3, 2, 1)]
     return next((text for text in texts if text_width(text, size, bold=True) <= room), texts[-1])
+
+
+def form_for(values: Iterable[Array], room: float) -> tuple[Form, float]:
+    """The form in which all these numbers fit into `room` pixels, and the pixels that the longest of them takes.
+
+    Example:
+        >>> form_for([np.array([1.0, 1.0]), np.array([10.0, 10.0])], 100)[0]
+        Form(how='each', digits=4)
+        >>> form_for([np.array([1.0, 1.0]), np.full(2, 1234.5)], 80)[0]
+        Form(how='mean', digits=4)
+    """
+    known = list(values)
+    few = all(value.size <= FEW for value in known)
+    need = 0.0
+    for form in FORMS[0 if few else 1 :]:
+        need = max((text_width(in_form(value, form), 14.0, bold=True) for value in known), default=0.0)
+        if need <= room:
+            break
+    return form, need
+
+
+def in_form(value: Array | None, form: Form) -> str:
+    """The numbers of a chunk in the form of its picture; "" if not recorded.
+
+    Example:
+        >>> [in_form(np.full(2, x), Form("mean", 4)) for x in (1000.0, 1111.0, 10.0)]
+        ['µ 1000.0', 'µ 1111.0', 'µ 10.0']
+    """
+    if value is None:
+        return ""
+    if value.size == 0:
+        return "empty"
+    if form.how == "each" and value.size <= FEW:
+        return " ".join(_each(value))
+    mean = _mean(value)
+    if form.how == "power":
+        text = power(mean, form.digits)
+    else:
+        text = short(mean) if isinstance(mean, float) else _text(mean, form.digits)
+    return f"{'µ ' * (value.size > 1)}{text}"
 
 
 def _each(value: Array, digits: int = 4) -> list[str]:

@@ -268,6 +268,7 @@ def _layout(name: str, role: str = "gradient", norms: Sequence[Any] = ()) -> dic
             "title": {"text": f"entry of the {role} of {name}"},
             "zeroline": True,
             "automargin": True,
+            "exponentformat": "power",
         },
         "yaxis2": {"anchor": "x2", "domain": [0.0, 0.34], "title": {"text": "entries"}, "zeroline": False},
         "bargap": 0.02,

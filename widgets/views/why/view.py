@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.autograd import Tensor
-from lab.autograd.explanation import Explanation, number_of
+from lab.autograd.explanation import Explanation, gradient_of, number_of
+from lab.errors import LabError, ViewError
 from lab.events import BackwardFinished, Event, GradientCleared, GradientStored, LeafUsed
 from widgets.asking.panel import Panel, Question
 from widgets.asking.words import account
@@ -38,6 +39,9 @@ class WhyView(View[Moment]):
         index: the entry; None takes the largest.
         n_paths: how many paths to draw.
 
+    Raises:
+        ViewError: an index that is none, or that the gradient does not have.
+
     Example:
         >>> import lab
         >>> x = lab.tensor(3.0, requires_grad=True, name="x")
@@ -62,9 +66,32 @@ class WhyView(View[Moment]):
         super().__init__(source)
         self.question = Question(self.recording, n_paths)
         self._tensor = number_of(tensor, self.recording) if isinstance(tensor, Tensor) else tensor
-        self._index = (index,) if isinstance(index, int) else index
+        self._index = self._checked(index)
         self._panel: Panel | None = None
         self._rests_until = 0.0
+
+    def _checked(self, index: Any) -> tuple[int, ...] | None:
+        """The entry that is asked for, if there can be one: refused here, not where it is to be shown."""
+        if index is None:
+            return None
+        parts = tuple(index) if isinstance(index, tuple | list) else (index,)
+        if not all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in parts):
+            raise ViewError("an entry is named by one whole number for each axis", given=f"index={index!r}"[:80],
+                            hint="for example index=(3, 0); None takes the largest entry")  # fmt: skip
+        node = self._first_leaf(len(self.recording)) if self._tensor is None else self._tensor
+        if node is not None and (shape := self._shape_of(node)) is not None:
+            inside = len(parts) == len(shape) and all(-n <= i < n for i, n in zip(parts, shape, strict=True))
+            if not inside:
+                hint = "one whole number for each axis, counted from 0" if shape else "leave the index out"
+                raise ViewError("the gradient has no such entry", given=f"index={index!r} of shape {shape}", hint=hint)
+        return tuple(int(i) for i in parts)
+
+    def _shape_of(self, tensor: int | str) -> tuple[int, ...] | None:
+        """Of a gradient that was recorded already; None where it is not there yet, or cannot be read."""
+        try:
+            return tuple(gradient_of(tensor, recording=self.recording).shape)
+        except LabError:  # the picture says which
+            return None
 
     def start(self) -> Moment:
         return Moment()
