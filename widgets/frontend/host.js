@@ -126,7 +126,12 @@ export default () => {
       let view;
       try {
         const module = await picturesModule(model, host);
-        if (!tree) await new Promise((arrive) => arrivals.push(arrive));
+        if (!tree) {
+          const again = setInterval(() => model.send({ resync: seq }), 5000); // a message may be lost in a busy page
+          signal.addEventListener("abort", () => clearInterval(again));
+          await new Promise((arrive) => arrivals.push(arrive));
+          clearInterval(again);
+        }
         el.append(hidesTwin);
         const options = {
           height: model.get("height"),

@@ -1,6 +1,6 @@
 """What the kernel answers when a reloaded page asks for all widgets: one message, small and quick to make.
 
-The page waits 4 seconds for it, and goes on to ask each widget by itself, which takes minutes while a run trains. So
+The page waits 4 seconds for it, and then asks each widget by itself, which may not end while a run trains. So
 what is large stays out (pictures and plotly.js come when their place in the page asks) and so does what says nothing.
 """
 
