@@ -43,7 +43,7 @@ def writable(path: str | Path) -> Path:
 
 
 @contextmanager
-def file_at(path: Path) -> Iterator[BinaryIO]:
+def file_at(path: str | Path) -> Iterator[BinaryIO]:
     """The file to write a picture into; what was there before stays until all is written.
 
     Raises:
