@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 logs.start()
 
 _ROOMS: dict[str, str] = {
-    "lab.autograd": "Tensor anomaly_mode concatenate no_grad stack tensor",
+    "lab.autograd": "Tensor anomaly_mode concatenate no_grad tensor",
     "lab.autograd.explanation": "why",
     "lab.config": "settings",
     "lab.errors": "LabError",
@@ -30,57 +30,6 @@ _ROOMS: dict[str, str] = {
     "lab.training": "evaluate fit last_run runs step_through",
     "lab.transforms": "grad jit jvp value_and_grad vjp vmap",
 }
-_OPS = [
-    "absolute",
-    "add",
-    "all_reduce",
-    "broadcast_to",
-    "cast",
-    "cos",
-    "cosh",
-    "cross_entropy",
-    "divide",
-    "equal",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "floor",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log_softmax",
-    "logsumexp",
-    "matmul",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "multiply",
-    "negative",
-    "not_equal",
-    "one_hot",
-    "power",
-    "random_uniform",
-    "relu",
-    "reshape",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "softmax",
-    "sqrt",
-    "square",
-    "stop_gradient",
-    "subtract",
-    "sum",
-    "tanh",
-    "transpose",
-    "where",
-]
 _MODULES = (
     "autograd",
     "data",
@@ -107,11 +56,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lab.training").last_run()
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif name in _OPS:
-        op = importlib.import_module("lab.ops").PRIMITIVES[name]
-        describe = importlib.import_module("lab.autograd.describe").describe
-        value = op.apply
-        value.__doc__, value.__module__ = describe(op), "lab"
+    elif not name.startswith("_") and name in (ops := importlib.import_module("lab.ops")).NAMES:
+        describe = importlib.import_module("lab.autograd.describe").describe  # which also tells ops about tensors
+        value = ops.record(name).apply
+        value.__doc__, value.__module__ = describe(ops.record(name)), "lab"
     else:
         raise AttributeError(f"module 'lab' has no attribute {name!r}")
     globals()[name] = value
@@ -120,4 +68,5 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     own = {name for name in globals() if not name.startswith("_") or name in {"__doc__", "__version__"}}
-    return sorted({*own, *_HOMES, *_OPS, *_MODULES} - {"Any", "annotations", "importlib"})
+    ops = importlib.import_module("lab.ops").NAMES
+    return sorted({*own, *_HOMES, *ops, *_MODULES} - {"Any", "annotations", "importlib"})

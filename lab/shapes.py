@@ -5,6 +5,7 @@ Every op's shape rule and every gradient that must be folded back to its operand
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Spec(NamedTuple):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 def broadcast(*shapes: Shape, op: str = "broadcast") -> Shape:
@@ -150,15 +151,15 @@ def resolve_reshape(shape: Shape, wanted: Sequence[int]) -> Shape:
         >>> resolve_reshape((2, 6), (3, -1))
         (3, 4)
     """
-    size = int(np.prod(shape, dtype=np.int64))
+    size = math.prod(shape)
     target = tuple(int(d) for d in wanted)
     if target.count(-1) > 1:
         raise ShapeError("reshape can work out one dimension only", given=str(target), hint="use -1 once")
     if -1 in target:
-        known = int(np.prod([d for d in target if d != -1], dtype=np.int64))
+        known = math.prod(d for d in target if d != -1)
         if known and size % known == 0:
             target = tuple(size // known if d == -1 else d for d in target)
-    if -1 in target or int(np.prod(target, dtype=np.int64)) != size:
+    if -1 in target or math.prod(target) != size:
         raise ShapeError(
             "reshape must keep the number of entries",
             given=f"{shape} ({size} entries) to {tuple(wanted)}",

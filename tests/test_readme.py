@@ -17,7 +17,9 @@ LESSON = r"^\| (\d\d) \| \[[^\]]+\]\((notebooks/\d\d_\w+\.py)\) \| [^|]+\? [^|]+
 
 @pytest.mark.slow
 def test_the_code_of_the_readme_runs_and_gives_what_it_says(capsys):
-    scope = {"__name__": "__main__"}  # as in a notebook: what is defined here travels to workers by value
+    # as in a notebook: what is defined here travels to workers by value
+    shown = []
+    scope = {"__name__": "__main__", "display": lambda *views: shown.extend(views)}
     for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
         exec(block, scope)
         for source, said in re.findall(SAID, block, re.MULTILINE):
@@ -26,6 +28,7 @@ def test_the_code_of_the_readme_runs_and_gives_what_it_says(capsys):
     assert scope["run"].result.accuracy > 0.9
     assert [scope[name].result.state for name in ("copies", "stages")] == ["finished", "finished"]
     assert "tanh(a)" in capsys.readouterr().out
+    assert [len(view.picture_at(len(view.recording)).nodes) > 1 for view in shown] == [True] * 3
 
 
 def test_every_file_that_the_readme_names_is_there():

@@ -238,6 +238,7 @@ class View(ABC, Generic[S]):
         self._following = True
         self._catch_up()
         if self.recording.live:
+            self.host.keeps = self  # the pacer holds it weakly; what a page shows follows, though no variable has it
             pacer.forget(self._tick)
             pacer.every(self._tick)
 
@@ -263,6 +264,8 @@ class View(ABC, Generic[S]):
         if not live:
             pacer.forget(self._tick)
             self.show(self.position)  # it is not live any more, and says so
+            if (host := self._host) is not None:
+                host.keeps = None
 
     def _catch_up(self) -> None:
         n = len(self.recording)

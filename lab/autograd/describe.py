@@ -11,23 +11,57 @@ from typing import Any
 import numpy as np
 
 from lab.autograd.tensor import wrap
+from lab.ops.composite import Composite
 from lab.ops.primitive import Op
 from lab.ops.sample import Sample
 
 _PARAMETERS = {
+    "a_max": "upper bound: a number, an array or a tensor, None for none",
+    "a_min": "lower bound: a number, an array or a tensor, None for none",
+    "alpha": "a number: minus the limit far below 0",
+    "approximate": '"none", or "tanh" for the approximation by a hyperbolic tangent',
     "axis": "an axis, counted from either end; where several make sense, a tuple of them or None for all",
     "axes": "the axes in their new order",
     "axis_name": "the name that an enclosing vmap gave its axis",
     "dtype": "dtype of the result",
+    "index": "what stands between brackets: integers, slices, None, Ellipsis, arrays of integers or booleans",
+    "decimals": "digits behind the point; negative for tens, hundreds",
     "keepdims": "leave the reduced axes in the result, with length 1",
+    "axis1": "the first of two axes",
+    "axis2": "the second of two axes",
+    "batch": "how many first axes of the operands are aligned with each other",
+    "constant_values": "what is put around, with mode constant: a number, or a pair (before, after) for each axis",
+    "append": "what to join at the end before the differences are taken",
+    "correction": "another name of ddof",
+    "ddof": "what is subtracted from the number of entries before dividing by it",
+    "descending": "the largest first",
+    "destination": "where they go, a number or a tuple",
+    "diff.n": "how often the differences are taken",
+    "indices_or_sections": "the number of parts, or where to cut",
+    "k": "the diagonal: 0 the main one, above it positive",
+    "largest": "the largest, or else the smallest entries",
+    "mode": "constant, edge, reflect, symmetric or wrap",
     "n": "number of classes",
+    "negative_slope": "a number: the slope below 0",
+    "order": "how many times it is differentiated",
+    "offset": "the diagonal: 0 the main one, above it positive",
+    "ord": "which norm: None, 1, 2, inf, -inf, 0 or any p of vectors; fro, 1, -1, inf, -inf of matrices",
+    "pad_width": "how many entries to put around: a number, a pair (before, after), or a pair for each axis",
+    "prepend": "what to join at the front before the differences are taken",
+    "repeats": "how often, a number or one for each entry along the axis",
+    "reps": "how often along each axis",
+    "segment_sum.n": "number of segments",
+    "shift": "by how many places, a number or one for each axis",
+    "source": "the axes to move, a number or a tuple",
+    "topk.k": "how many entries",
+    "wrap_index.n": "length of the axis",
     "shape": "shape of the result",
 }
 LARGEST = 12
 """Entries of an operand in an example."""
 
 
-def describe(op: Op) -> str:
+def describe(op: Op | Composite) -> str:
     """The docstring of an op: what it is, formula, parameters, the rule of each edge, an example that runs.
 
     Example:
@@ -38,17 +72,20 @@ def describe(op: Op) -> str:
     return op.doc + "\n\n" + "\n".join(_lines(op))
 
 
-def _lines(op: Op) -> Iterator[str]:
-    if op.formula:
+def _lines(op: Op | Composite) -> Iterator[str]:
+    if isinstance(op, Op) and op.formula:
         yield from ("Formula:", f"    out = {op.formula}")
     if op.defaults:
         yield "Args:"
         for name, default in op.defaults.items():
-            yield f"    {name}: {_PARAMETERS.get(name, 'a parameter')}; {default!r} unless given."
-    yield "Gradient, from the cotangent `ct` of the result:"
-    for i, argument in enumerate(op.arguments):
-        yield f"    {argument.lstrip('*')}: {op.rule_text(i) or 'none'}"
-    if op.elementwise:
+            yield f"    {name}: {_meaning(op.name, name)}; {default!r} unless given."
+    if isinstance(op, Composite):
+        yield from ("Gradient:", "    that of the operations it is made of, which the graph shows.")
+    else:
+        yield "Gradient, from the cotangent `ct` of the result:"
+        for i, argument in enumerate(op.arguments):
+            yield f"    {argument.lstrip('*')}: {op.rule_text(i) or 'none'}"
+    if isinstance(op, Op) and op.elementwise:
         yield "Shapes:"
         several = f"    {', '.join(op.arguments)}: broadcast, trailing axes first."
         yield several if len(op.arguments) > 1 else "    result: the shape of x."
@@ -56,23 +93,49 @@ def _lines(op: Op) -> Iterator[str]:
         yield from ("Example:", *(f"    {line}" for line in shown))
 
 
-def _example(op: Op) -> list[str]:
+def _meaning(op: str, parameter: str) -> str:
+    return _PARAMETERS.get(f"{op}.{parameter}") or _PARAMETERS.get(parameter, "a parameter")
+
+
+def _example(op: Op | Composite) -> list[str]:
     def size(sample: Sample) -> int:
         return max(int(np.prod(shape)) for shape in sample.shapes)
 
-    fitting = [s for s in op.samples if 1 < size(s) <= LARGEST and s.kinds[0][0] in "fbi"]
-    if op.reference is None or not fitting:
-        return []
-    sample = fitting[0]
+    for sample in op.samples:
+        if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbi":
+            continue
+        operands = list(_operands(sample))
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                result = op.reference(*operands, **sample.params)
+        except FloatingPointError:  # those numbers are outside of where it is defined: arcsin(3)
+            operands = [x.round(2) for x in sample.draw()]
+            result = op.reference(*operands, **sample.params)
+        several = isinstance(result, list | tuple)
+        shown = type(result)(map(_shown, result)) if several else _shown(result)
+        lines = repr(shown).splitlines()
+        if all(line.strip() for line in lines):  # a docstring's example ends at a blank line
+            return [">>> import lab", f">>> {_call(op, sample, operands)}", *lines]
+    return []
+
+
+def _shown(result: Any) -> Any:
+    array = np.asarray(result)
+    return wrap(array + 0.0 if array.dtype.kind == "f" else array)  # a reference may say -0
+
+
+def _call(op: Op | Composite, sample: Sample, operands: list[Any]) -> str:
+    words = [f"lab.tensor({x.tolist()})" for x in operands]
+    if isinstance(op, Composite) and op.sequence:
+        words = [f"[{', '.join(words)}]"]
+    return f"lab.{op.name}({', '.join(words + [f'{n}={v!r}' for n, v in sample.params.items()])})"
+
+
+def _operands(sample: Sample) -> Iterator[Any]:
     kinds = sample.kinds * len(sample.shapes) if len(sample.kinds) == 1 else sample.kinds
     signed = bool(np.ravel(sample.domain)[0] <= -2)
-    pairs = enumerate(zip(sample.shapes, kinds, strict=True))
-    operands = [_operand(shape, kind, i, signed=signed) for i, (shape, kind) in pairs]
-    words = [f"lab.tensor({x.tolist()})" for x in operands] + [f"{n}={v!r}" for n, v in sample.params.items()]
-    result = np.asarray(op.reference(*operands, **sample.params))
-    if result.dtype.kind == "f":
-        result = result + 0.0  # a reference may say -0
-    return [">>> import lab", f">>> lab.{op.name}({', '.join(words)})", *repr(wrap(result)).splitlines()]
+    for i, (shape, kind) in enumerate(zip(sample.shapes, kinds, strict=True)):
+        yield _operand(shape, kind, i, signed=signed)
 
 
 def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) -> Any:
@@ -80,6 +143,6 @@ def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) ->
     if kind == "b":
         return count % 2 == 0
     if kind[0] == "i":
-        return count
+        return count % int(kind[1:])
     minus = (count + number) % 2 == 1 if signed else False
     return (0.5 + number + 0.5 * count) * np.where(minus, -1, 1)

@@ -15,6 +15,7 @@ from lab.autograd.apply import install
 from lab.autograd.attach import attach, kinds
 from lab.autograd.tensor import Tensor, _concrete, entry
 from lab.errors import ConcretizationError, ShapeError, UnsupportedError
+from lab.ops.positions import select
 from lab.ops.primitive import Op
 
 install()
@@ -70,12 +71,12 @@ def _logical(op: Op, sign: str) -> Callable[[Tensor, Any], Any]:
 def _invert(self: Tensor) -> Any:
     if self.dtype != np.bool_:
         raise UnsupportedError("~ is for masks of booleans", given=str(self.dtype), hint="compare first: ~(x > 0)")
-    return ops.equal.apply(self, False)
+    return ops.logical_not.apply(self)
 
 
 # == is elementwise, identity still counts
 attach(__hash__=object.__hash__, __pos__=lambda self: self, __invert__=_invert)
-for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), ("xor", ops.not_equal, "^")):
+for _word, _op, _sign in (("and", ops.logical_and, "&"), ("or", ops.logical_or, "|"), ("xor", ops.logical_xor, "^")):
     setattr(Tensor, f"__{_word}__", _logical(_op, _sign))
     setattr(Tensor, f"__r{_word}__", _logical(_op, _sign))
 
@@ -83,25 +84,10 @@ for _word, _op, _sign in (("and", ops.multiply, "&"), ("or", ops.maximum, "|"), 
 # --- methods -----------------------------------------------------------------------------------------------------
 
 
-def _reduction(op: Op) -> Callable[..., Any]:
-    def method(self: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
-        return op.apply(self, axis=axis, keepdims=keepdims)
-
-    method.__doc__ = op.doc
-    return method
-
-
-for _word, _op in {"sum": ops.sum_, "mean": ops.mean, "max": ops.max_, "min": ops.min_}.items():
-    setattr(Tensor, _word, _reduction(_op))
-for _word, _op in {
-    "exp": ops.exp,
-    "log": ops.log,
-    "tanh": ops.tanh,
-    "sqrt": ops.sqrt,
-    "relu": ops.relu,
-    "sigmoid": ops.sigmoid,
-}.items():
-    setattr(Tensor, _word, _op.apply)
+for _record in ops.records():
+    if _record.method:
+        setattr(Tensor, _record.name, _record.apply)
+attach(abs=ops.absolute.apply, pow=ops.power.apply)  # torch's other names
 
 
 def _reshape(self: Tensor, *shape: Any) -> Any:
@@ -123,7 +109,18 @@ def _astype(self: Tensor, dtype: Any) -> Any:
 
 
 def _getitem(self: Tensor, index: Any) -> Any:
-    return ops.getitem.apply(self, index=plain_index(index))
+    parts = index if type(index) is tuple else (index,)
+    if any(isinstance(p, Tensor) for p in parts):
+        return select(self, index)
+    try:
+        return ops.getitem.apply(self, index=index)
+    except ConcretizationError as why:
+        if not any(isinstance(p, slice) for p in parts):
+            raise
+        raise ConcretizationError(
+            "the ends of a slice must be known", given=why.given,
+            hint="lab.take(x, start + np.arange(n), axis=0) reads n entries from a start that is computed",
+        ) from None  # fmt: skip
 
 
 def plain_index(index: Any) -> Any:
@@ -138,7 +135,7 @@ def _known(index: Tensor) -> Any:
         return np.asarray(_concrete(index))
     except ConcretizationError as why:
         raise ConcretizationError(
-            why.problem, given=f"an index: {why.given}", hint="use lab.one_hot(index, n=...) @ x instead of x[index]"
+            why.problem, given=f"an index: {why.given}", hint="inside a transform: lab.index_update(x, values, index)"
         ) from None
 
 

@@ -5,6 +5,7 @@ What the lab does not support raises with the lab's name for it; nothing falls b
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,10 @@ import numpy as np
 from lab import ops
 from lab.autograd.attach import attach, kinds
 from lab.autograd.interpreter import Tracer
-from lab.autograd.joining import concatenate, stack
+from lab.autograd.joining import concatenate
 from lab.autograd.tensor import Tensor
 from lab.errors import UnsupportedError
+from lab.ops.composite import Composite
 from lab.ops.primitive import PRIMITIVES, Op
 
 _UFUNCS: dict[Any, Op] = {
@@ -37,6 +39,8 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
         return _MASKS[ufunc](*inputs)
     if method == "reduce" and ufunc in _REDUCED and not set(kwargs) - {"axis", "keepdims"}:
         return _REDUCED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0), keepdims=bool(kwargs.get("keepdims")))
+    if method == "accumulate" and ufunc in _ACCUMULATED and not set(kwargs) - {"axis"}:
+        return _ACCUMULATED[ufunc].apply(inputs[0], axis=kwargs.get("axis", 0))
     if method != "__call__" or op is None:
         word = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         raise UnsupportedError(
@@ -53,14 +57,18 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     return op.apply(*inputs)
 
 
-_REDUCED: dict[Any, Op] = {np.add: ops.sum_, np.maximum: ops.max_, np.minimum: ops.min_}
+_REDUCED: dict[Any, Op] = {
+    np.add: ops.sum, np.maximum: ops.max, np.minimum: ops.min, np.multiply: ops.prod, np.logical_and: ops.all,
+    np.logical_or: ops.any,
+}  # fmt: skip
+_ACCUMULATED: dict[Any, Op] = {np.add: ops.cumsum, np.multiply: ops.cumprod}
 
 
 def _near(name: str) -> str:
     import difflib
 
     # 0.7 tells a slip or another spelling (abs, true_divide) from another function: argmax is not max.
-    close = difflib.get_close_matches(name, PRIMITIVES, n=1, cutoff=0.7)
+    close = difflib.get_close_matches(name, ops.NAMES, n=1, cutoff=0.7)
     other = f"np.{name}(x.numpy()) where no gradient is wanted"
     return f"lab has lab.{close[0]}, or use {other}" if close else f"use {other}"
 
@@ -75,18 +83,36 @@ def _dot(a: Any, b: Any) -> Any:
     return ops.matmul.apply(a, b)
 
 
+def _spelled(record: Op | Composite, function: Any, own: Callable[..., Any] | None) -> Callable[..., Any]:
+    """NumPy's call of a function turned into ours: the operands first, then what both have a parameter for."""
+    if own is not None:
+        return own
+    signature = inspect.signature(function)
+    n = len(record.arguments)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        operands = [given.pop(p) for p in list(signature.parameters)[:n] if p in given]
+        unknown = [p for p, value in given.items()
+                   if p not in record.defaults and value is not signature.parameters[p].default]  # fmt: skip
+        if unknown:
+            raise UnsupportedError(
+                f"np.{function.__name__} on a tensor takes no {', '.join(unknown)}",
+                given=kinds(given[p] for p in unknown),
+                hint=f"use lab.{record.name}",
+            )
+        return record.apply(*operands, **{p: value for p, value in given.items() if p in record.defaults})
+
+    return call
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.sum: lambda a, axis=None, keepdims=False: ops.sum_.apply(a, axis=axis, keepdims=keepdims),
-    np.mean: lambda a, axis=None, keepdims=False: ops.mean.apply(a, axis=axis, keepdims=keepdims),
-    np.max: lambda a, axis=None, keepdims=False: ops.max_.apply(a, axis=axis, keepdims=keepdims),
-    np.min: lambda a, axis=None, keepdims=False: ops.min_.apply(a, axis=axis, keepdims=keepdims),
-    np.reshape: lambda a, shape: ops.reshape.apply(a, shape=shape),
-    np.transpose: lambda a, axes=None: ops.transpose.apply(a, axes=axes),
+    function: _spelled(record, function, own)
+    for record in ops.records()
+    for function, own in record.numpy.items()
+} | {
     np.concatenate: concatenate,
-    np.stack: lambda arrays, axis=0: stack(arrays, axis),
     np.where: ops.where.apply,
-    np.expand_dims: lambda a, axis: ops.expand_dims.apply(a, axis=axis),
-    np.broadcast_to: lambda array, shape: ops.broadcast_to.apply(array, shape=shape),
     np.dot: _dot,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
@@ -120,7 +146,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
         raise UnsupportedError(
             f"a value inside {self.interp.word} is not made an array",
             given=repr(self),
-            hint="as an index of an array a: lab.one_hot(index, n=len(a)) @ a; else use lab's functions",
+            hint="as an index of an array a: lab.take(a, index, axis=0); else use lab's functions",
         )
     if self.requires_grad or isinstance(self, Tracer):
         raise UnsupportedError(

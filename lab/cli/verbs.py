@@ -117,7 +117,7 @@ def _open(arguments: argparse.Namespace) -> int:
 
 
 def _warm(_: argparse.Namespace) -> int:
-    from lab import kernels
+    from lab import kernels, ops  # noqa: F401 - some ops run in loops of their own
 
     start, end = ("\r", "") if sys.stdout.isatty() else ("", "\n")  # one line that moves, or a log that grows
 

@@ -20,7 +20,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
-from lab.kernels import cache, scalars
+from lab.kernels import cache, scalars, special
 from lab.kernels.arguments import Argument
 
 CONTRACT = {"contract"}
@@ -47,15 +47,19 @@ _as_bits = _instruction("bitcast", types.float32, types.int32, ir.IntType(32))
 _taught: set[Callable[..., Any]] = set()
 
 
-def teach(helpers: Mapping[Callable[..., Any], frozenset[str]]) -> None:
-    """Let numba compile these functions where a kernel calls them, each with its own flags."""
+def teach(helpers: Mapping[Callable[..., Any], frozenset[str]], *, inline: bool = False) -> None:
+    """Let numba compile these functions where a kernel calls them, each with its own flags.
+
+    Args:
+        inline: put them into the loop however long they are; one that stays a call keeps its loop from vectorising.
+    """
     for function in set(helpers) - _taught:
-        register_jitable(fastmath=set(helpers[function]))(function)
+        register_jitable(fastmath=set(helpers[function]), forceinline=inline)(function)
         _taught.add(function)
 
 
 def _teach_scalars() -> None:
-    """Tell numba what the functions of `scalars` mean inside a kernel."""
+    """Tell numba what the functions of `scalars` and `special` mean inside a kernel."""
 
     def by_type(function: Callable[..., Any], single: Callable[..., Any], double: Callable[..., Any]) -> None:
         def narrow(x: Any) -> Any:
@@ -67,14 +71,15 @@ def _teach_scalars() -> None:
         def choose(x: Any) -> Any:  # numba wants the same names and annotations as its choices have
             return narrow if x == types.float32 else wide
 
-        overload(function, jit_options={"fastmath": CONTRACT})(choose)
+        overload(function, jit_options={"fastmath": CONTRACT, "forceinline": True})(choose)
 
     # numba calls the outer function with types and compiles the inner one
     overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
     overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
     overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
-    teach({function: frozenset(CONTRACT) for function in scalars.INLINED})
-    for function, (single, double) in scalars.BY_TYPE.items():
+    teach({function: frozenset(CONTRACT) for function in (*scalars.INLINED, *special.INLINED)}, inline=True)
+    teach({function: frozenset(CONTRACT) for function in special.CALLED})
+    for function, (single, double) in (scalars.BY_TYPE | special.BY_TYPE).items():
         by_type(function, single, double)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.errors import KernelError
-from lab.kernels.formula import FUNCTIONS, Formula
+from lab.kernels.formula import ARITY, CONSTANTS, FUNCTIONS, Formula
 
 LAYOUTS: tuple[str, ...] = ("full", "single", "row", "column")
 """How an input lies along the result: entry by entry, one number, one number per column, or one number per row."""
@@ -105,7 +105,10 @@ def _number(value: float) -> _Value:
     return _Value(repr(value), None, value)
 
 
-_TAKEN = {*FUNCTIONS, "absolute", "f4", "f8", "k", "row", "column", "bool", "range", "fused", "n_rows", "n_columns"}
+_TAKEN = {
+    *FUNCTIONS, "absolute", "f4", "f8", "inf", "nan", "k", "row", "column", "bool", "range", "fused", "n_rows",
+    "n_columns",
+}  # fmt: skip
 
 
 def local(name: str) -> str:
@@ -171,6 +174,8 @@ _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("+", operator.add), ast.Sub: ("-", operator.sub), ast.Mult: ("*", operator.mul),
     ast.Div: ("/", operator.truediv), ast.Pow: ("**", operator.pow),
 }  # fmt: skip
+_TRUTHS = ("isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "logical_xor")
+"""Functions whose result is a bool."""
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
@@ -188,6 +193,8 @@ class _Writer:
     def write(self, node: ast.expr) -> _Value:
         match node:
             case ast.Name(id=name):
+                if name not in self.scope and name in CONSTANTS:
+                    return _number(CONSTANTS[name])
                 if name not in self.scope:
                     raise self.refuse(f"{name} is no parameter")
                 return self.scope[name]
@@ -237,7 +244,7 @@ class _Writer:
         return _Value(f"({left} {sign} {right})", dtype)
 
     def call(self, name: str, values: list[_Value]) -> _Value:
-        if len(values) != {"where": 3, "maximum": 2, "minimum": 2}.get(name, 1):
+        if len(values) != ARITY.get(name, 1):
             raise self.refuse(f"{name} has another number of arguments")
         scalar = "absolute" if name == "abs" else name
         if name == "where":
@@ -248,6 +255,9 @@ class _Writer:
         if all(v.dtype is None for v in values):
             raise self.refuse(f"{name} of plain numbers")
         texts, dtype = self.promoted(*values)
-        if name not in ("maximum", "minimum"):
+        if name not in ("maximum", "minimum", *_TRUTHS):
             self.floating(dtype)
-        return _Value(f"{scalar}({', '.join(texts)})", dtype)
+        call = f"{scalar}({', '.join(texts)})"
+        if name == "sinc_slope":  # computed in float64
+            call = f"{'f4' if dtype == 'float32' else 'f8'}({call})"
+        return _Value(call, "bool" if name in _TRUTHS else dtype)

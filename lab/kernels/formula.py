@@ -7,16 +7,36 @@ whatever namespace gives the functions their meaning: NumPy's, the ops', or scal
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lab.errors import FormulaError
 
 FUNCTIONS: tuple[str, ...] = (
-    "abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "tanh", "sinh", "cosh", "sin", "cos", "sigmoid",
-    "maximum", "minimum", "where", "floor",
+    "abs", "sign", "floor", "ceil", "rint", "trunc", "sqrt", "cbrt", "hypot",
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "xlogy",
+    "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinc_slope",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+    "sigmoid", "erf", "erfc", "maximum", "minimum", "where",
+    "isnan", "isinf", "isfinite", "logical_not", "logical_and", "logical_or", "logical_xor",
 )  # fmt: skip
 """The functions that a formula may call; `namespaces.py` gives each its NumPy and its scalar meaning."""
+
+ARITY: Mapping[str, int] = {
+    "where": 3,
+    **dict.fromkeys(
+        ("maximum", "minimum", "hypot", "arctan2", "logaddexp", "xlogy", "sinc_slope", "logical_and", "logical_or",
+         "logical_xor"), 2,
+    ),
+}  # fmt: skip
+"""How many arguments a function takes, where it is not one."""
+
+CONSTANTS: Mapping[str, float] = {
+    "pi": math.pi, "ln2": math.log(2.0), "ln10": math.log(10.0), "inf": math.inf, "nan": math.nan,
+    "sqrt2": math.sqrt(2.0), "sqrtpi": math.sqrt(math.pi), "sqrt2pi": math.sqrt(2.0 * math.pi),
+}  # fmt: skip
+"""Numbers that a formula may name."""
 
 _ALLOWED: tuple[type[ast.AST], ...] = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.Name, ast.Load, ast.Constant,
@@ -30,7 +50,8 @@ class Formula:
 
     Attributes:
         text: as written.
-        names: the names that it mentions, functions not included; what a rule must have saved follows from this.
+        names: the names that it mentions, functions and constants not included; what a rule must have saved follows
+            from this.
         functions: the functions that it calls.
 
     Raises:
@@ -66,7 +87,7 @@ class Formula:
                 raise FormulaError("constants of a formula are numbers", given=f"{node.value!r} in {text}")
         used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         self.text, self.tree = text, tree
-        self.functions, self.names = frozenset(called), frozenset(used - called)
+        self.functions, self.names = frozenset(called), frozenset(used - called - CONSTANTS.keys())
 
     def __repr__(self) -> str:
         return f"Formula({self.text!r})"
@@ -87,8 +108,11 @@ class Formula:
         """A plain function of `arguments` in which the formula's functions mean what `namespace` says.
 
         Raises:
-            FormulaError: the formula mentions a name that is no argument.
+            FormulaError: the formula mentions a name that is no argument, or an argument has a constant's name.
         """
+        clash = CONSTANTS.keys() & set(arguments)
+        if clash:
+            raise FormulaError("an argument has the name of a constant of formulas", given=", ".join(sorted(clash)))
         unknown = self.names - set(arguments)
         if unknown:
             raise FormulaError(
@@ -99,6 +123,6 @@ class Formula:
             compile(
                 ast.parse(f"lambda {', '.join(arguments)}: {self.text}", mode="eval"), f"<formula {self.text}>", "eval"
             ),
-            {"__builtins__": {}, **scope},
+            {"__builtins__": {}, **CONSTANTS, **scope},
         )
         return function

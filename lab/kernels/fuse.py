@@ -69,7 +69,8 @@ class Fused:
 
         with _lock:
             digest = hashlib.sha256(self._key.encode()).hexdigest()[:16]
-            loop = load_source(f"k_{digest}", self.source, {"f4": np.float32, "f8": np.float64, **_functions()}).fused
+            scope = {"f4": np.float32, "f8": np.float64, "inf": np.inf, "nan": np.nan, **_functions()}
+            loop = load_source(f"k_{digest}", self.source, scope).fused
             made = backend.dispatcher(loop, f"k_{digest}", self._key, frozenset())
             dtypes = [dtype for _, dtype in self.chain.inputs] + list(self.chain.output_dtypes)
             first_output = len(self.chain.inputs)

@@ -18,7 +18,31 @@ _CALLS = {
     "sigmoid": r"\sigma\left({0}\right)", "maximum": r"\max\left({0}, {1}\right)",
     "minimum": r"\min\left({0}, {1}\right)",
     "where": r"\begin{{cases}} {1} & \text{{if }} {0} \\ {2} & \text{{else}} \end{{cases}}",
-    **{name: rf"\{name}\left({{0}}\right)" for name in ("tanh", "sinh", "cosh", "sin", "cos")},
+    "ceil": r"\left\lceil {0} \right\rceil", "exp2": r"2^{{{0}}}", "log2": r"\log_2\left({0}\right)",
+    "log10": r"\log_{{10}}\left({0}\right)", "cbrt": r"\sqrt[3]{{{0}}}", "hypot": r"\left\|{0}, {1}\right\|",
+    "logaddexp": r"\ln\left(e^{{{0}}} + e^{{{1}}}\right)", "xlogy": r"{0} \, \ln\left({1}\right)",
+    "sinc_slope": r"\operatorname{{sinc}}^{{({1})}}\left({0}\right)",
+    "logical_not": r"\lnot {0}", "logical_and": r"{0} \land {1}", "logical_or": r"{0} \lor {1}",
+    "logical_xor": r"{0} \oplus {1}",
+    **{name: rf"\{name}\left({{0}}\right)" for name in ("tanh", "sinh", "cosh", "sin", "cos", "tan")},
+    **{f"arc{name}": rf"\arc{name}\left({{0}}\right)" for name in ("sin", "cos", "tan")},
+    **{f"arc{name}": rf"\operatorname{{{{ar{name}}}}}\left({{0}}\right)" for name in ("sinh", "cosh", "tanh")},
+    "arctan2": r"\operatorname{{atan2}}\left({0}, {1}\right)",
+    **{name: rf"\operatorname{{{{{name}}}}}\left({{0}}\right)"
+       for name in ("erf", "erfc", "rint", "trunc", "isnan", "isinf", "isfinite")},
+}  # fmt: skip
+_LOGIC = ("logical_not", "logical_and", "logical_or", "logical_xor")
+_HELD = {
+    "exp": _POWER, "exp2": _POWER, "sqrt": _POWER, "cbrt": _POWER, "xlogy": _PRODUCT, **dict.fromkeys(_LOGIC, -1),
+}  # fmt: skip
+"""How tightly what a function is written as holds together, where that is not like an atom."""
+_HOLDS = {
+    "log1p": _PRODUCT, "xlogy": _PRODUCT, **dict.fromkeys(_LOGIC, _SUM),
+}
+"""How tightly the arguments of a function must hold together, where it has no parentheses of its own."""
+_CONSTANTS = {
+    "ln2": r"\ln 2", "ln10": r"\ln 10", "inf": r"\infty", "sqrt2": r"\sqrt{2}", "sqrtpi": r"\sqrt{\pi}",
+    "sqrt2pi": r"\sqrt{2 \pi}",
 }  # fmt: skip
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "<", ast.LtE: r"\le", ast.Gt: ">", ast.GtE: r"\ge", ast.Eq: "=", ast.NotEq: r"\ne",
@@ -38,7 +62,7 @@ def latex(node: ast.expr) -> str:
 def _write(node: ast.expr) -> tuple[str, int]:
     match node:
         case ast.Name(id=name):
-            return (rf"\{name}" if name in _GREEK else name if len(name) == 1 else _word(name)), _ATOM
+            return _CONSTANTS.get(name) or (rf"\{name}" if name in _GREEK else _word(name)), _ATOM
         case ast.Constant(value=value):
             return _number(value), _ATOM
         case ast.UnaryOp(operand=operand):
@@ -47,8 +71,8 @@ def _write(node: ast.expr) -> tuple[str, int]:
             parts = [f" {_COMPARE[type(op)]} {latex(right)}" for op, right in zip(ops, rest, strict=True)]
             return latex(left) + "".join(parts), -1
         case ast.Call(func=ast.Name(id=name), args=arguments):
-            held = _POWER if name in ("exp", "sqrt") else _ATOM
-            inner = [_inside(a, _PRODUCT) if name == "log1p" else latex(a) for a in arguments]
+            held = _HELD.get(name, _ATOM)
+            inner = [_inside(a, _HOLDS[name]) if name in _HOLDS else latex(a) for a in arguments]
             return _CALLS[name].format(*inner), held
         case ast.BinOp(left=left, op=ast.Div(), right=right):
             return rf"\frac{{{latex(left)}}}{{{latex(right)}}}", _PRODUCT
@@ -71,7 +95,7 @@ def _inside(node: ast.expr, tight: int) -> str:
 
 
 def _word(name: str) -> str:
-    return rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}"
+    return name if len(name) == 1 else rf"\mathrm{{{name.replace('_', chr(92) + '_')}}}"
 
 
 def _number(value: object) -> str:

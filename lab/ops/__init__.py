@@ -1,107 +1,84 @@
-"""The op table: one record for each operation, by family."""
+"""The op table: one record for each operation, by family.
 
-from lab.ops.comm import all_reduce
-from lab.ops.elementwise import (
-    absolute,
-    add,
-    cos,
-    cosh,
-    divide,
-    elementwise,
-    equal,
-    exp,
-    expm1,
-    floor,
-    greater,
-    greater_equal,
-    less,
-    less_equal,
-    log,
-    log1p,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    power,
-    relu,
-    sigmoid,
-    sign,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    subtract,
-    tanh,
-    where,
+An op or a function made of ops is an attribute of this room by its name in the table, `ops.tanh`, `ops.sum`.
+"""
+
+from typing import Any
+
+from lab.ops import (
+    activations,
+    along,
+    arithmetic,
+    comm,
+    comparisons,
+    counts,
+    exponentials,
+    index,
+    joining,
+    linalg,
+    moving,
+    nn,
+    norms,
+    picking,
+    positions,
+    products,
+    random,
+    ranking,
+    reduce,
+    repeating,
+    scans,
+    shape,
+    statistics,
+    triangles,
+    trigonometry,
 )
-from lab.ops.index import getitem, scatter_add
-from lab.ops.linalg import matmul
-from lab.ops.nn import cross_entropy, one_hot
+from lab.ops.composite import COMPOSITES, Composite, composite
+from lab.ops.elementwise import elementwise
 from lab.ops.primitive import PRIMITIVES, Op, Rule, primitive
-from lab.ops.random import random_key, random_uniform
-from lab.ops.reduce import log_softmax, logsumexp, max_, mean, min_, softmax, sum_
+from lab.ops.random import random_key
 from lab.ops.sample import Sample
-from lab.ops.shape import broadcast_to, cast, concatenate, expand_dims, reshape, stop_gradient, transpose
+
+_FAMILIES = (
+    activations, along, arithmetic, comm, comparisons, counts, exponentials, index, joining, linalg, moving, nn, norms,
+    picking, positions, products, random, ranking, reduce, repeating, scans, shape, statistics, triangles, trigonometry,
+)  # fmt: skip
+"""Each file enters its records by being imported."""
+
+NAMES: tuple[str, ...] = tuple(sorted((*PRIMITIVES, *COMPOSITES)))
+"""What the lab brings; whatever a user defines is in the tables, too, and not here."""
 
 __all__ = [
-    "PRIMITIVES",
-    "Op",
-    "Rule",
-    "Sample",
-    "absolute",
-    "add",
-    "all_reduce",
-    "broadcast_to",
-    "cast",
-    "concatenate",
-    "cos",
-    "cosh",
-    "cross_entropy",
-    "divide",
-    "elementwise",
-    "equal",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "floor",
-    "getitem",
-    "greater",
-    "greater_equal",
-    "less",
-    "less_equal",
-    "log",
-    "log1p",
-    "log_softmax",
-    "logsumexp",
-    "matmul",
-    "max_",
-    "maximum",
-    "mean",
-    "min_",
-    "minimum",
-    "multiply",
-    "negative",
-    "not_equal",
-    "one_hot",
-    "power",
-    "primitive",
+    "COMPOSITES", "NAMES", "PRIMITIVES", "Composite", "Op", "Rule", "Sample", "composite", "elementwise", "primitive",
     "random_key",
-    "random_uniform",
-    "relu",
-    "reshape",
-    "scatter_add",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "softmax",
-    "sqrt",
-    "square",
-    "stop_gradient",
-    "subtract",
-    "sum_",
-    "tanh",
-    "transpose",
-    "where",
-]
+]  # fmt: skip
+
+
+def record(name: str) -> Op | Composite:
+    """The record of an op or of a function made of ops.
+
+    Raises:
+        KeyError: no table has that name.
+
+    Example:
+        >>> record("tanh")
+        <op tanh(x)>
+    """
+    return PRIMITIVES[name] if name in PRIMITIVES else COMPOSITES[name]
+
+
+def records() -> tuple[Op | Composite, ...]:
+    """All records of both tables.
+
+    Example:
+        >>> len(records()) == len(PRIMITIVES) + len(COMPOSITES)
+        True
+    """
+    return (*PRIMITIVES.values(), *COMPOSITES.values())
+
+
+def __getattr__(name: str) -> Any:
+    if name in PRIMITIVES:
+        return PRIMITIVES[name]
+    if name in COMPOSITES:
+        return COMPOSITES[name].apply
+    raise AttributeError(f"module 'lab.ops' has no attribute {name!r}")

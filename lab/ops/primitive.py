@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,6 +83,9 @@ class Op:
         collective: it meets other ranks or batch members along `axis_name`.
         samples, error_samples: rows for the tests that the table generates.
         reference: an independent implementation on arrays.
+        numpy: which of NumPy's functions (not ufuncs, which are found by name) it is on a tensor; each with None if its
+            parameters have the same names, or with a function that takes NumPy's call.
+        method: Tensor has it as a method, too.
 
     Example:
         >>> from lab.ops import PRIMITIVES
@@ -92,9 +96,8 @@ class Op:
 
     __slots__ = (
         "apply", "arguments", "batch", "collective", "complete", "defaults", "doc", "elementwise", "error_samples",
-            "fixed",
-        "formula", "forward", "linear", "masks", "name", "precision", "pull", "reference", "rules", "samples", "shape",
-        "singular", "tangent", "variadic",
+        "fixed", "formula", "forward", "linear", "masks", "method", "name", "numpy", "precision", "pull", "reference",
+        "rules", "samples", "shape", "singular", "tangent", "variadic",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +118,8 @@ class Op:
         masks: bool = False,
         singular: bool = False,
         collective: bool = False,
+        numpy: Mapping[Any, Callable[..., Any] | None] | None = None,
+        method: bool = False,
     ) -> None:
         if name in PRIMITIVES:
             raise ArgumentError(
@@ -130,6 +135,7 @@ class Op:
         self.reference, self.samples, self.error_samples = reference, tuple(samples), tuple(error_samples)
         self.precision, self.linear, self.masks, self.singular, self.collective = (
             precision, linear, masks, singular, collective)  # fmt: skip
+        self.numpy, self.method = dict(numpy or {}), method
         self.rules: list[Rule | None] = [None] * len(arguments)
         self.tangent: Callable[..., Any] | None = None
         self.batch: Callable[..., Any] | None = None
@@ -166,6 +172,8 @@ class Op:
                 given=", ".join([*map(repr, rest), *given]),
                 hint=f"{self.name}({', '.join((*self.arguments, *(f'{k}={v!r}' for k, v in self.defaults.items())))})",
             )
+        if self.elementwise and (rest or given):
+            return {n: v if type(v) is float else _number(self, n, v) for n, v in params.items()}
         return params
 
     def rule(self, argument: int) -> Rule | None:
@@ -222,6 +230,17 @@ class Op:
             trial = [np.broadcast_to(np.ones((), s.dtype), s.shape) if isinstance(s, Spec) else s for s in specs]
             out = np.asarray(self.forward(*trial, **params))
         return Spec(out.shape, out.dtype)
+
+
+def _number(op: Op, name: str, value: Any) -> float:
+    """A parameter of a formula as a number of Python, which takes the dtype of what it meets."""
+    if not isinstance(value, Real):
+        raise ArgumentError(
+            f"{name} of {op.name} is a plain number",
+            given=type(value).__name__,
+            hint="it is fixed when the op is recorded; write the formula in ops to learn it or to map over it",
+        )
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _find(name: str) -> Op:
@@ -286,15 +305,22 @@ def primitive(
     return make
 
 
-def formula_rule(argument: int, text: str, names: tuple[str, ...], namespace: Mapping[str, Any]) -> Rule:
-    """The Rule of an elementwise op from its text: a partial derivative, or the whole rule if it mentions `ct`."""
+def formula_rule(
+    argument: int, text: str, names: tuple[str, ...], namespace: Mapping[str, Any], more: tuple[str, ...] = ()
+) -> Rule:
+    """The Rule of an elementwise op from its text: a partial derivative, or the whole rule if it mentions `ct`.
+
+    Args:
+        names: the operands.
+        more: the parameters of its formula.
+    """
     partial = Formula(text)
     whole = partial
     if "ct" not in partial.names:
         simple = {"1": "ct", "1.0": "ct", "-1": "-ct", "-1.0": "-ct"}
         product = f"ct * {text}" if text.isidentifier() or text.replace(" ", "").isalnum() else f"ct * ({text})"
         whole = Formula(simple.get(text, product))
-    parameters = ("ct", "out", *names)
+    parameters = ("ct", "out", *names, *more)
     made: list[Callable[..., Any]] = []
 
     def general() -> Callable[..., Any]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from lab.errors import DTypeError, ShapeError
+from lab.errors import DTypeError, ShapeError, UnsupportedError
+from lab.ops.composite import composite
 from lab.ops.primitive import PRIMITIVES, primitive
 from lab.ops.sample import Sample
-from lab.shapes import Spec, broadcast, folded_axes, one_axis, resolve_reshape
+from lab.shapes import Spec, broadcast, folded_axes, normal_axes, one_axis, resolve_reshape
 
 
 @primitive(
@@ -21,6 +23,7 @@ from lab.shapes import Spec, broadcast, folded_axes, one_axis, resolve_reshape
     ],
     error_samples=[(((2, 3),), {"shape": (4,)}, "reshape must keep the number of entries")],
     reference=lambda x, shape: np.ravel(x).reshape(shape),
+    numpy={np.reshape: None},
 )
 def reshape(x: Any, *, shape: Any = (-1,)) -> Any:
     """The same entries in another shape; one dimension may be -1."""
@@ -62,6 +65,7 @@ def _order(axes: Any, ndim: int) -> tuple[int, ...]:
     error_samples=[(((2, 3),), {"axes": (0, 0)}, "transpose needs each axis once")],
     reference=lambda x, axes=None: np.moveaxis(x, range(x.ndim), np.argsort(axes) if axes else range(x.ndim)[::-1])
     if axes is None or min(axes) >= 0 else np.einsum(x, [0, 1, 2], [1, 2, 0]),
+    numpy={np.transpose: None},
 )  # fmt: skip
 def transpose(x: Any, *, axes: Any = None) -> Any:
     """The axes in another order; without `axes` reversed."""
@@ -102,6 +106,7 @@ def _target(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
         (((2, 3),), {"shape": (3,)}, "broadcast_to cannot take axes away"),
     ],
     reference=lambda x, shape: x + np.zeros(shape),
+    numpy={np.broadcast_to: None},
 )
 def broadcast_to(x: Any, *, shape: Any = ()) -> Any:
     """The entries repeated along new axes and along axes of length 1."""
@@ -140,20 +145,28 @@ def fold(ct: Any, shape: tuple[int, ...]) -> Any:
     samples=[Sample(((2, 3),), {"axis": 0}), Sample(((2, 3),), {"axis": -1}), Sample(((),), {"axis": 0})],
     error_samples=[(((3,),), {"axis": -3}, "expand_dims over an axis")],
     reference=lambda x, axis: x[np.newaxis] if axis == 0 else x[..., np.newaxis],
+    numpy={np.expand_dims: None},
 )
-def expand_dims(x: Any, *, axis: int = 0) -> Any:
-    """A new axis of length 1."""
-    return np.expand_dims(x, one_axis(axis, np.ndim(x) + 1, op="expand_dims"))
+def expand_dims(x: Any, *, axis: Any = 0) -> Any:
+    """A new axis of length 1, or several; they count in the result."""
+    return np.expand_dims(x, _new_axes(axis, np.ndim(x)))
+
+
+def _new_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    more = len(axis) if isinstance(axis, tuple | list) else 1
+    if axis is None:
+        return (one_axis(axis, ndim + 1, op="expand_dims"),)
+    return normal_axes(axis, ndim + more, op="expand_dims")
 
 
 @expand_dims.vjp(text="ct without the new axis")
-def _expand_vjp(ct: Any, _out: Any, x_like: Any, *, axis: int) -> Any:
+def _expand_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any) -> Any:
     return reshape(ct, shape=x_like.shape)
 
 
 @expand_dims.batching
-def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: int) -> Any:
-    return expand_dims(x, axis=one_axis(axis, x.ndim, op="expand_dims") + 1)
+def _expand_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, axis: Any) -> Any:
+    return expand_dims(x, axis=tuple(a + 1 for a in _new_axes(axis, x.ndim - 1)))
 
 
 @primitive(
@@ -192,6 +205,36 @@ def _concatenate_vjp(ct: Any, _out: Any, *xs_like: Any, argument: int, axis: int
 def _concatenate_batch(size: int, mapped: tuple[bool, ...], *xs: Any, axis: int) -> Any:
     full = [x if m else broadcast_to(x, shape=(size, *x.shape)) for x, m in zip(xs, mapped, strict=True)]
     return concatenate(*full, axis=one_axis(axis, full[0].ndim - 1, op="concatenate") + 1)
+
+
+@composite(
+    sequence=True,
+    samples=[Sample(((2, 3), (2, 3))), Sample(((2,), (2,), (2,)), {"axis": -1}), Sample(((), ()))],
+    error_samples=[(((2,), (3,)), {}, "stack needs tensors of one shape"),
+                   (((2,), (2,)), {"axis": 2}, "expand_dims over an axis")],
+    reference=lambda *xs, axis=0: np.stack(xs, axis),
+    numpy={np.stack: None},
+)  # fmt: skip
+def stack(tensors: Any, axis: int = 0) -> Any:
+    """Tensors of one shape joined along a new axis."""
+    parts = listed(tensors, "stack")
+    shapes = {np.shape(p) for p in parts}
+    if len(shapes) != 1:
+        raise ShapeError(
+            "stack needs tensors of one shape",
+            given=str(sorted(shapes)) if shapes else "an empty list",
+            hint="lab.concatenate joins along an axis; reshape brings them to one shape",
+        )
+    return concatenate(*(expand_dims(p, axis=axis) for p in parts), axis=axis)
+
+
+def listed(tensors: Any, word: str) -> list[Any]:
+    """The operands of a function that takes a sequence of them."""
+    if not isinstance(tensors, Iterable):
+        raise UnsupportedError(
+            f"{word} needs a sequence of tensors", given=type(tensors).__name__, hint=f"lab.{word}([a, b])"
+        )
+    return list(tensors)
 
 
 def _numeric(dtype: Any) -> np.dtype[Any]:

@@ -7,16 +7,17 @@ import pytest
 
 import lab
 from lab.autograd.describe import describe
-from lab.ops import PRIMITIVES
+from lab.ops import NAMES, PRIMITIVES, record
 
 
-@pytest.mark.parametrize("name", lab._OPS)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {"concatenate"}))  # which takes a list: autograd/joining.py
 def test_the_docstring_of_every_op_of_the_lab_tells_its_rules_and_its_example_runs(name):
-    op, function = PRIMITIVES[name], getattr(lab, name)
+    op, function = record(name), getattr(lab, name)
     text = function.__doc__
     assert text == describe(op)
-    assert op.formula in text
-    assert all((op.rule_text(i) or "none") in text for i in range(len(op.arguments)))
+    if name in PRIMITIVES:
+        assert op.formula in text
+        assert all((op.rule_text(i) or "none") in text for i in range(len(op.arguments)))
     assert all(f"    {parameter}: " in text and "a parameter;" not in text for parameter in op.defaults)
     test = doctest.DocTestParser().get_doctest(text, {}, name, None, None)
     assert bool(test.examples) == (name not in {"all_reduce", "random_uniform"})

@@ -17,9 +17,10 @@ def leaf():
 def test_a_ufunc_that_the_lab_knows_works_on_tensors(name):
     op, ufunc = PRIMITIVES[name], getattr(np, name)
     xs = [leaf() for _ in range(ufunc.nin)] if name != "matmul" else [leaf(), leaf()]
-    found = ufunc(*xs)
-    assert isinstance(found, lab.Tensor)
-    close(found, ufunc(*(x.numpy() for x in xs)))
+    with np.errstate(invalid="ignore"):  # arcsin(1.5), arccosh(0.5)
+        found = ufunc(*xs)
+        assert isinstance(found, lab.Tensor)
+        close(found, ufunc(*(x.numpy() for x in xs)))
     assert found.requires_grad == any(op.rules)
 
 
@@ -74,20 +75,20 @@ def test_numpy_expressions_of_tensors_are_tensors_with_a_gradient(call, expected
         (lambda t: np.add(t, 1, where=np.array([True, False])), "where"),
         (lambda t: np.add(np.ones(2), 1, out=t), "out"),
         (lambda t: np.exp(t, dtype="float32"), "dtype"),
-        (lambda t: np.add.accumulate(t), "np.add.accumulate"),
+        (lambda t: np.maximum.accumulate(t), "np.maximum.accumulate"),
         (lambda t: np.add.outer(t, t), "np.add.outer"),
-        (lambda t: np.multiply.reduce(t), "np.multiply.reduce"),
+        (lambda t: np.subtract.reduce(t), "np.subtract.reduce"),
         (lambda t: np.add.reduce(t, out=np.zeros(())), "np.add.reduce"),
         (lambda t: np.add.at(np.zeros(2), [0, 1], t), "np.add.at"),
-        (lambda t: np.arctan2(t, t), "np.arctan2"),
-        (lambda t: np.isnan(t), "np.isnan"),
+        (lambda t: np.nextafter(t, t), "np.nextafter"),
+        (lambda t: np.spacing(t), "np.spacing"),
         (lambda t: np.fft.fft(t), "np.fft.fft"),
-        (lambda t: np.linalg.norm(t), "np.linalg.norm"),
+        (lambda t: np.linalg.cond(t), "np.linalg.cond"),
         (lambda t: np.linalg.inv(t), "np.linalg.inv"),
         (lambda t: np.einsum("i,i", t, t), "np.einsum"),
-        (lambda t: np.sort(t), "np.sort"),
+        (lambda t: np.unique(t), "np.unique"),
         (lambda t: np.allclose(t, t), "np.allclose"),
-        (lambda t: np.cumsum(t), "np.cumsum"),
+        (lambda t: np.nancumsum(t), "np.nancumsum"),
         (lambda t: np.sum(t, where=np.array([True, False])), "np.sum"),
         (lambda t: np.sum(t, dtype="float32"), "np.sum"),
         (lambda t: np.mean(t, out=np.zeros(())), "np.mean"),

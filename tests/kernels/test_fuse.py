@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lab.errors import DTypeError, KernelError, ShapeError
 from lab.kernels import Chain, Formula, Step, fuse, numpy_namespace
 from lab.kernels.chain import source_of
-from lab.kernels.formula import FUNCTIONS
+from lab.kernels.formula import ARITY, FUNCTIONS
 
 EXACT = ("x + y", "x - y", "x * y", "x / y", "-x", "abs(x)", "sqrt(abs(x))", "maximum(x, y)", "minimum(x, 0.5)",
          "where(x > y, x, y)", "where(x == 0.0, 0.0, 1.0 / x)", "sign(x)", "floor(x)", "x ** 2", "1.0 - x * y",
@@ -161,10 +161,12 @@ def test_dtypes_are_those_of_numpy_or_the_chain_is_refused(formula: str, dtypes:
 def test_every_function_of_a_formula_can_be_fused() -> None:
     x = np.array([0.25, 0.5, 0.75])
     for name in FUNCTIONS:
-        n = {"where": 3, "maximum": 2, "minimum": 2}.get(name, 1)
-        formula = Formula(f"{name}({', '.join(['x > 0.4', 'x', 'x'] if n == 3 else ['x'] * n)})")
+        given = {"where": "x > 0.4, x, x", "sinc_slope": "x, 2"}.get(name, ", ".join(["x"] * ARITY.get(name, 1)))
+        formula = Formula(f"{name}({given})")
         (found,) = fuse(Chain((("x", "float64"),), (Step("y", formula, ("x",), ("x",)),), ("y",)))(x)
-        np.testing.assert_allclose(found, formula.compile(numpy_namespace(), ("x",))(x), rtol=1e-15)
+        with np.errstate(invalid="ignore"):  # arccosh
+            wanted = formula.compile(numpy_namespace(), ("x",))(x)
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
 
 
 def test_names_that_mean_something_in_the_loop_are_still_good_names() -> None:

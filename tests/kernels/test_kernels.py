@@ -12,6 +12,7 @@ import pytest
 import lab.kernels as lk
 from lab.errors import DTypeError, KernelError, ShapeError
 from lab.kernels.arguments import OutVector, Vector
+from lab.kernels.loops import LOOPS
 
 NAMES = sorted(lk.KERNELS)
 SIZES = (0, 1, 2, 7, 8, 63, 64, 1000)
@@ -242,8 +243,9 @@ def test_the_first_call_may_come_from_many_threads_at_once() -> None:
 def test_warm_leaves_every_kernel_ready_and_reports_each() -> None:
     seen: list[tuple[int, int, str]] = []
     lk.warm(lambda *what: seen.append(what))
-    assert [done for done, _, _ in seen] == list(range(len(NAMES) * 2 + 1))
-    assert {name for _, _, name in seen[:-1]} == {f"{name} {dtype}" for name in NAMES for dtype in lk.FLOATS}
+    names = [*NAMES, *LOOPS]
+    assert [done for done, _, _ in seen] == list(range(len(names) * 2 + 1))
+    assert {name for _, _, name in seen[:-1]} == {f"{name} {dtype}" for name in names for dtype in lk.FLOATS}
     assert all(set(lk.KERNELS[name].compiled) == set(lk.FLOATS) for name in NAMES)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.kernels.formula import FUNCTIONS, Formula
+from lab.kernels.formula import ARITY, FUNCTIONS, Formula
 from lab.ops import PRIMITIVES
 
 CASES = {
@@ -27,6 +27,13 @@ CASES = {
     "maximum(x, 0.5)": r"\max\left(x, 0.5\right)",
     "where(x > 0, ct, 0.0)": r"\begin{cases} \mathrm{ct} & \text{if } x > 0 \\ 0 & \text{else} \end{cases}",
     "beta * ct_out": r"\beta \, \mathrm{ct\_out}",
+    "-ct / (x * ln2)": r"\frac{-\mathrm{ct}}{x \, \ln 2}",
+    "exp(-x * x) / sqrtpi": r"\frac{e^{\left(-x\right) \, x}}{\sqrt{\pi}}",
+    "sinc_slope(x, 1)": r"\operatorname{sinc}^{(1)}\left(x\right)",
+    "xlogy(x, y) * 2": r"x \, \ln\left(y\right) \cdot 2",
+    "where(logical_and(x == 0, y == 0), 0, 1)": (
+        r"\begin{cases} 0 & \text{if } \left(x = 0\right) \land \left(y = 0\right) \\ 1 & \text{else} \end{cases}"
+    ),
     "1e-08 + 0.1": r"1 \cdot 10^{-8} + 0.1",
 }
 
@@ -38,7 +45,7 @@ def test_a_formula_reads_as_in_a_textbook(text: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_its_latex_with_balanced_braces(name: str) -> None:
-    n = {"where": 3, "maximum": 2, "minimum": 2}.get(name, 1)
+    n = ARITY.get(name, 1)
     text = Formula(f"{name}({', '.join('xyz'[:n])})").latex
     assert all(letter in text for letter in "xyz"[:n])
     assert text.count("{") == text.count("}")

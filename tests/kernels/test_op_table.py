@@ -30,7 +30,7 @@ def fused_and_plain(op: Op, text: str, dtype: str) -> tuple[np.ndarray, np.ndarr
         rng.shuffle(array)
     if "condition" in names:
         arrays[names.index("condition")] = arrays[0] > 1
-    fixed = {name: value() for name, value in op.fixed.items()}
+    fixed = {**op.defaults, **{name: value() for name, value in op.fixed.items()}}
     formula = Formula(text)
     step = Step("result", formula, (*names, *fixed), (*names, *fixed.values()))
     inputs = tuple((name, str(array.dtype)) for name, array in zip(names, arrays, strict=True))

@@ -6,14 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 from lab.kernels import Chain, Formula, Step, fuse, numpy_namespace, scalar_namespace
-from lab.kernels.formula import FUNCTIONS
+from lab.kernels.formula import ARITY, FUNCTIONS
 
-UNARY = sorted(set(FUNCTIONS) - {"maximum", "minimum", "where"})
+TRUTHS = {"isnan", "isinf", "isfinite", "logical_not"}
+UNARY = sorted(name for name in FUNCTIONS if ARITY.get(name, 1) == 1 and name not in TRUTHS)
+
+
+def long_erfc(x: np.ndarray) -> np.ndarray:
+    """scipy's erfc has lost up to 500 ulp at x = 26, where exp(-x**2) magnifies the rounding of the square."""
+    wide = np.exp(-(np.maximum(x, 0.5).astype(np.longdouble) ** 2)) * special.erfcx(np.maximum(x, 0.5))
+    return np.where(x > 0.5, wide.astype(float), special.erfc(x))
+
+
+TRUE_VALUE = {**numpy_namespace(), "erf": special.erf, "erfc": long_erfc}
 STATED_ULPS = {
     "exp": 1.0, "expm1": 1.5, "tanh": 2.5, "sigmoid": 2.5, "log": 1.0, "log1p": 1.5, "sqrt": 0.5,
-    "sin": 1.0, "cos": 1.0, "sinh": 2.0, "cosh": 2.0, "abs": 0.0, "sign": 0.0, "floor": 0.0,
+    "sin": 1.0, "cos": 1.0, "tan": 1.0, "sinh": 2.0, "cosh": 2.0, "arcsin": 1.0, "arccos": 1.0, "arctan": 1.0,
+    "arcsinh": 2.0, "arccosh": 2.0, "arctanh": 2.0, "exp2": 1.0, "log2": 1.0, "log10": 2.0, "cbrt": 1.0,
+    "erf": 2.0, "erfc": 4.0, **dict.fromkeys(("abs", "sign", "floor", "ceil", "rint", "trunc"), 0.0),
 }  # fmt: skip
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 3.4e38, -3.4e38, 88.72, 88.73, -103.9, -104.1]
 
@@ -36,7 +49,7 @@ X = dense()
 @pytest.mark.parametrize("function", UNARY)
 def test_float32_is_within_the_stated_ulps_of_the_true_value(function: str) -> None:
     with np.errstate(all="ignore"):
-        exact = numpy_namespace()[function](X.astype(np.float64))
+        exact = TRUE_VALUE[function](X.astype(np.float64))
         rounded = exact.astype(np.float32)
         (found,) = compiled(function, "float32")(X)
         np.testing.assert_array_equal(np.isnan(found), np.isnan(rounded))
@@ -50,7 +63,7 @@ def test_float32_is_within_the_stated_ulps_of_the_true_value(function: str) -> N
 def test_float64_is_within_four_ulps_of_numpy(function: str) -> None:
     x = np.concatenate([np.linspace(-50, 50, 20_001), np.geomspace(1e-300, 1e300, 2001), SPECIAL])
     with np.errstate(all="ignore"):
-        wanted = numpy_namespace()[function](x)
+        wanted = TRUE_VALUE[function](x)
         (found,) = compiled(function, "float64")(x)
         finite = np.isfinite(wanted)
         np.testing.assert_array_equal(found[~finite], wanted[~finite])

@@ -3,20 +3,48 @@
 import numpy as np
 import pytest
 
-from lab.ops import PRIMITIVES
+import lab
+from lab.ops import Composite, Op, records
 
-SAMPLED = [
-    pytest.param(op, sample, id=f"{op.name}-{i}") for op in PRIMITIVES.values() for i, sample in enumerate(op.samples)
-]
+
+class Joined(Composite):
+    """A function that returns several tensors, as one that returns their entries in a row."""
+
+    def __init__(self, record):
+        for slot in Composite.__slots__:
+            setattr(self, slot, getattr(record, slot))
+        self.reference = lambda *xs, **params: _joined(record.reference(*xs, **params))
+
+    def __call__(self, *operands, **params):
+        return _joined(super().__call__(*operands, **params))
+
+
+def _joined(parts):
+    return lab.concatenate([lab.ops.cast(lab.ops.reshape(p), dtype=parts[0].dtype) for p in parts])
+
+
+def _returns_several(record):
+    if not isinstance(record, Composite):
+        return False
+    sample = record.samples[0]
+    return isinstance(record(*sample.draw(), **sample.params), list | tuple)
+
+
+RECORDS = tuple(Joined(record) if _returns_several(record) else record for record in records())
+SAMPLED = [pytest.param(op, sample, id=f"{op.name}-{i}") for op in RECORDS for i, sample in enumerate(op.samples)]
 
 
 def smooth_operands(op, sample):
     """Numbers of the operands by which the sample is differentiated."""
-    floats = [i for i, x in enumerate(sample.draw()) if x.dtype.kind == "f" and op.rule(i) is not None]
-    return floats if sample.differentiable is None else list(sample.differentiable)
+    if sample.differentiable is not None:
+        return list(sample.differentiable)
+    floats = [i for i, x in enumerate(sample.draw()) if x.dtype.kind == "f"]
+    return [i for i in floats if isinstance(op, Composite) or op.rule(i) is not None]
 
 
 SMOOTH = [case for case in SAMPLED if smooth_operands(*case.values)]
+OF_RULES = [case for case in SMOOTH if isinstance(case.values[0], Op)]
+"""Those that have rules of their own."""
 
 
 class Case:
@@ -28,7 +56,8 @@ class Case:
         self.chosen = smooth_operands(op, sample)
         self.xs = tuple(self.all[i] for i in self.chosen)
         self.rng = np.random.default_rng(seed + 100)
-        self.out = np.asarray(op.forward(*self.all, **self.given()))
+        plain = op.forward if isinstance(op, Op) else op
+        self.out = np.asarray(plain(*self.all, **self.given()))
 
     def given(self):
         return {**self.op.defaults, **{name: make() for name, make in self.op.fixed.items()}, **self.params}

@@ -35,7 +35,7 @@ def exercise(op, x, value, slope, curvature):
 
 
 def test_an_elementwise_op_from_its_formula(table):
-    op = elementwise("softplus", "x", "log1p(exp(x))", ["sigmoid(x)"], reference=lambda x: np.log(1 + np.exp(x)),
+    op = elementwise("softly", "x", "log1p(exp(x))", ["sigmoid(x)"], reference=lambda x: np.log(1 + np.exp(x)),
                      doc="log(1 + exp(x)).")  # fmt: skip
     x = np.array([0.5, -1.0])
     s = 1 / (1 + np.exp(-x))

@@ -198,6 +198,12 @@ def test_step_lets_pass_what_is_chosen(controls, run):
     assert run.calls == ["step op", "step node", "step"]
 
 
+def entered(field, text):
+    """Enter, as ipywidgets tells it: first that it was pressed, then what the text is."""
+    field._handle_custom_msg({"event": "submit"}, [])
+    field.value = text
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "asked"),
     [
@@ -212,7 +218,7 @@ def test_breakpoints_are_set_shown_and_taken_away(controls, run, kind, given, as
     row = controls._breakpoints
     row.kind.value = kind
     if given:
-        row.value.value = given  # Enter in the field adds it
+        entered(row.value, given)
     else:
         row.add.click()
     assert run.calls == [asked]
@@ -229,11 +235,31 @@ def test_a_breakpoint_that_is_refused_is_explained_below_the_controls(controls, 
     row = controls._breakpoints
     row.kind.value = kind
     if given:
-        row.value.value = given
+        entered(row.value, given)
     else:
         row.add.click()
     assert problem in controls._parts["text"].text
     assert run.breakpoints == ()
+
+
+def test_a_bound_that_was_typed_is_added_once_by_a_click_and_not_by_leaving_the_field(controls, run):
+    row = controls._breakpoints
+    row.value.value = "7"  # what the page says when the field loses the focus, before it says that Add was clicked
+    assert run.calls == []
+    row.add.click()
+    assert run.calls == [{"loss_above": 7.0}]
+    assert "needs a bound" not in controls._parts["text"].text
+    row.value.value = "5"
+    row.kind.value = "gradient norm above"
+    assert row.value.value == "5", "what was typed is not lost by choosing another kind"
+
+
+def test_enter_adds_also_where_the_text_comes_first(controls, run):
+    row = controls._breakpoints
+    row.value.value = "7"
+    row.value._handle_custom_msg({"event": "submit"}, [])
+    assert run.calls == [{"loss_above": 7.0}]
+    assert row.value.value == ""
 
 
 def test_a_run_whose_operations_run_elsewhere_offers_neither_their_steps_nor_breakpoints_at_them():

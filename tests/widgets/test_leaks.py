@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import threading
 import weakref
 
@@ -28,6 +29,7 @@ from widgets import (
     SideBySide,
     WhyView,
 )
+from widgets.live.library import Library, PlotlyLibrary
 from widgets.live.pacer import PACER
 
 MAKES = {
@@ -122,3 +124,52 @@ def test_a_hundred_pictures_written_to_files_leave_nothing(tmp_path):
     gc.collect()
     assert len(_instances) == widgets
     assert [ref for ref in gone if ref() is not None] == []
+
+
+SHOWN = [LossView, GradientView, GraphView, ClusterView, DataParallelView, PipelineView, RingView]
+
+
+@pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.__name__)
+def test_a_view_in_no_variable_follows_its_recording_to_the_end_and_is_no_longer_kept_then(kind):
+    rec = lab.Recording()
+    bus.attach(rec)
+    before = set(_instances)
+    shown = kind(rec)
+    assert shown.widget is not None
+    host, view = shown.host, weakref.ref(shown)
+    del shown
+    gc.collect()
+    assert view() is not None
+    assert "live" in provenance(host)
+    (lab.tensor(2.0, requires_grad=True) * 3.0).backward()
+    bus.detach(rec)
+    rec.close()
+    if view() is not None:  # the tick that sees the end; the pacer's own thread may have been faster
+        view()._tick()
+    assert "live" not in provenance(host)
+    assert host.keeps is None  # what else has the view are the controls around its picture
+    close_all_but(before)
+
+
+def test_a_view_in_no_variable_goes_with_its_picture_though_its_recording_is_live():
+    rec = lab.Recording()
+    bus.attach(rec)
+    before = set(_instances)
+    view = weakref.ref(shown := GraphView(rec))
+    assert shown.widget is not None
+    del shown
+    close_all_but(before)
+    with PACER._turn:
+        gc.collect()
+    assert view() is None
+    bus.detach(rec)
+
+
+def provenance(host):
+    return json.dumps(host._wanted).lower()
+
+
+def close_all_but(known):
+    for key, widget in list(_instances.items()):
+        if key not in known and not isinstance(widget, (Library, PlotlyLibrary)):
+            widget.close()

@@ -182,6 +182,7 @@ def test_the_caption_names_only_the_lines_that_are_there():
     assert caption(training([2.0, 1.0])) == "Loss of each batch."
     assert caption(training(falling(60))).endswith("thick: its moving mean; dashed: whole splits.")
     assert "log scale, because it exploded" in caption(training([*falling(60), 1e9]))
+    assert "log scale, because it fell to less than a hundredth" in caption(training([9.0, 5.0, *[1e-3] * 60]))
 
 
 def test_the_axis_of_steps_is_always_given_and_shows_the_whole_of_a_finished_run():

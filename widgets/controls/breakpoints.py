@@ -41,11 +41,13 @@ class Breakpoints:
         self.add = button("Add", "plus", "Pause by itself there, from the next step on", lambda: ask(self._add))
         self._list = ipw.HBox(layout=ipw.Layout(flex_flow="row wrap"))
         self.kind.observe(self._chosen, "value")
-        self.value.observe(self._entered, "value")
+        self.value.on_msg(self._entered)
+        self.value.observe(self._came, "value")
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
         self.widget = ipw.Box([self.kind, self.value, self.add, self._list], layout=row)
 
     _shown: tuple[str, ...]
+    _submitted: bool = False
 
     def _chosen(self, change: Mapping[str, Any]) -> None:
         kind = change["new"]
@@ -54,11 +56,21 @@ class Breakpoints:
         if not HINTS[kind]:
             self.value.value = ""
 
-    def _entered(self, change: Mapping[str, Any]) -> None:
-        if change["new"].strip():
+    def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
+        """Enter in the field adds; the page says so before it says what the text is now, or behind it."""
+        if not isinstance(content, Mapping) or content.get("event") != "submit":
+            return
+        self._submitted = not self.value.value.strip()
+        if not self._submitted:
+            self._ask(self._add)
+
+    def _came(self, change: Mapping[str, Any]) -> None:
+        """Text comes when the field is left, too: on the way to Add, which adds it, or to another kind."""
+        if self._submitted and change["new"].strip():
             self._ask(self._add)
 
     def _add(self) -> None:
+        self._submitted = False
         kind, given = self.kind.value, self.value.value.strip()
         if HINTS[kind] and not given:
             raise ArgumentError("a breakpoint needs a bound or a place", given="nothing", hint=HINTS[kind])

@@ -1,7 +1,7 @@
 """A recording as one SVG that moves by itself: for a README, a slide, or any page that runs no script.
 
-What stays the same from stop to stop is drawn once: CSS shows each element while it holds. Who asked for less motion
-sees the last stop only.
+What stays the same from stop to stop is drawn once: CSS shows each element while it holds. It ends on all of the drawing,
+and who asked for less motion sees that only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ POINTS = 300
 """Of a line of a chart; it is drawn about 600 pixels wide, each bucket keeps its smallest and largest point."""
 
 WIDEST = 1000.0
-"""Pixels; of a wider drawing each stop shows the part where something happens."""
+"""Pixels; of a much wider drawing each stop shows the part where something happens, and the end shows all of it."""
+WHOLE = 1600.0
+"""Pixels; a drawing no wider is seen whole at every stop: on a page its texts can still be read."""
 LIVELY = frozenset({"new", "active"})
 
 _STYLE = """
@@ -63,7 +65,7 @@ def _moving(pictures: Sequence[Picture], seconds: float, note: str, theme: str) 
     if film.views:
         body = tag("g", body, class_="pan")
     body += tag("g", _film(film.captions, n, seconds, lengths))
-    style = _pan(film.views, n, seconds) + _STYLE.format(total=f"{seconds * n:g}")
+    style = _pan(film, n, seconds) + _STYLE.format(total=f"{seconds * n:g}")
     style += "".join(_SHOW.format(name=f"r{k}", share=f"{100 * k / n:.4f}") for k in sorted(lengths))
     if note:
         words, height = caption_below(Scene((), caption=note), width, height)
@@ -79,6 +81,7 @@ class _Film(NamedTuple):
         captions: the same for the words below.
         shift: where the layers are, as `transform`.
         views: the left edge of what is seen at each stop; empty where all of it is.
+        size: of the layers, without the words below.
     """
 
     layers: list[list[Sequence[str]]]
@@ -87,6 +90,7 @@ class _Film(NamedTuple):
     width: float
     height: float
     views: list[float]
+    size: tuple[float, float]
 
 
 def _layers(pictures: Sequence[Picture], theme: str) -> _Film:
@@ -97,14 +101,14 @@ def _layers(pictures: Sequence[Picture], theme: str) -> _Film:
         stills = [svg_of(slim(picture, POINTS), theme) for picture in pictures]
         sizes = [_size(still) for still in stills]
         width, height = max(w for w, _ in sizes), max(h for _, h in sizes)
-        return _Film([[(still,) for still in stills]], [], None, width, height, [])
+        return _Film([[(still,) for still in stills]], [], None, width, height, [], (width, height))
     shift, width, height, n_layers = alike.pop()
-    views = _views(scenes, width) if width > WIDEST else []
-    seen = min(width, WIDEST)
+    views = _views(scenes, width) if width > WHOLE else []
+    seen = WIDEST if views else width
     captions = [caption_below(scene, seen, height) for scene in scenes]
     layers: list[list[Sequence[str]]] = [[d.layers[k] for d in drawn] for k in range(n_layers)]
     full = max(full for _, full in captions)
-    return _Film(layers, [(words,) for words, _ in captions], shift, seen, full, views)
+    return _Film(layers, [(words,) for words, _ in captions], shift, seen, full, views, (width, height))
 
 
 def _views(scenes: Sequence[Scene], width: float) -> list[float]:
@@ -118,12 +122,16 @@ def _views(scenes: Sequence[Scene], width: float) -> list[float]:
     return lefts
 
 
-def _pan(views: Sequence[float], n: int, seconds: float) -> str:
-    """CSS that moves a wide drawing so that each stop shows where something happens."""
-    if not views:
+def _pan(film: _Film, n: int, seconds: float) -> str:
+    """CSS that moves a wide drawing so that each stop shows where something happens, and the end all of it."""
+    if not film.views:
         return ""
-    moves = " ".join(f"{100 * k / n:.4f}% {{ transform: translateX({-left:.0f}px); }}" for k, left in enumerate(views))
-    end = f"transform: translateX({-views[-1]:.0f}px);"
+    lefts = enumerate(film.views)
+    moves = " ".join(f"{100 * k / n:.4f}% {{ transform: translateX({-left:.0f}px); }}" for k, left in lefts)
+    across, high = film.size
+    scale = film.width / across
+    end = f"transform: translateY({high * (1 - scale) / 2:.0f}px) scale({scale:.5f});"
+    moves += f" {100 * len(film.views) / n:.4f}% {{ {end} }}"
     return (
         f".pan {{ animation: pan {seconds * n:g}s step-end infinite; {end} }}\n"
         f"@keyframes pan {{ {moves} to {{ {end} }} }}\n"

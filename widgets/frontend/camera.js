@@ -6,6 +6,7 @@ export const GLIDE = 350;
 export const ease = (part) => 1 - (1 - part) ** 3;
 const mix = (a, b, part) => a + (b - a) * part;
 export const MARGIN = 28;
+const LEAP = 12; // stages: over a longer way nothing could be seen, and each frame of it would be drawn anew
 const NEARLY = 0.02; // of its size: a picture so much larger or smaller looks the same while it moves
 // Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
 export const readable = () => 0.9 * magnified();
@@ -14,7 +15,8 @@ const largest = () => 1.25 * magnified();
 export class Camera {
   // `changed(moving)` is called when the view is another; moving: more of it will follow at once. `took()`: by the reader.
   constructor(changed, took) {
-    Object.assign(this, { changed, took, view: { k: 1, x: 0, y: 0 }, size: { w: 0, h: 0 }, box: { left: 0, top: 0, w: 1, h: 1 } });
+    Object.assign(this, { changed, took, view: { k: 1, x: 0, y: 0 }, size: { w: 0, h: 0 } });
+    this.box = this.drawn = { left: 0, top: 0, w: 1, h: 1 }; // all that there will be, and what there is
     this.taken = false; // the reader has panned or zoomed: leave the view alone
     this.whole = false; // the reader wants to see all of it, readable or not
     this.glide = null;
@@ -31,8 +33,9 @@ export class Camera {
 
   // The sides of the stage beyond which the picture goes on.
   beyond() {
-    const [left, top] = this.toStage(this.box.left, this.box.top);
-    const [right, bottom] = this.toStage(this.box.left + this.box.w, this.box.top + this.box.h);
+    const { drawn } = this;
+    const [left, top] = this.toStage(drawn.left, drawn.top);
+    const [right, bottom] = this.toStage(drawn.left + drawn.w, drawn.top + drawn.h);
     const over = { left: left < -1, right: right > this.size.w + 1, top: top < -1, bottom: bottom > this.size.h + 1 };
     return Object.keys(over).filter((side) => over[side]).join(" ");
   }
@@ -56,13 +59,21 @@ export class Camera {
     const goal = this.glide?.to ?? this.view;
     const to = this.wanted(goal, lively);
     if (Math.abs(goal.k - to.k) < 1e-4 && Math.abs(goal.x - to.x) < 0.5 && Math.abs(goal.y - to.y) < 0.5) return this.changed(true);
-    if (glides && !calm()) {
+    if (glides && !calm() && !this.leaps(to)) {
       this.glide = { from: this.nearly(to.k), to, since: performance.now() };
       return this.changed(true);
     }
     this.glide = null;
     this.view = to;
     return this.changed(false);
+  }
+
+  // Whether the way to this view is too long to be seen: so many stages lie between, at the larger of both scales.
+  leaps(to) {
+    const [a, b] = [this.sight(), this.sight(0, to)];
+    const k = Math.max(this.view.k, to.k);
+    const [across, high] = [Math.max(a.right, b.right) - Math.min(a.left, b.left), Math.max(a.bottom, b.bottom) - Math.min(a.top, b.top)];
+    return across * k > LEAP * this.size.w || high * k > LEAP * this.size.h;
   }
 
   // The view of now at this scale, if it nearly has it: what only moves need not be drawn anew.
@@ -77,7 +88,7 @@ export class Camera {
     const { box, size } = this;
     const all = this.scaleFor(box);
     const part = this.whole || all >= readable() ? null : lively();
-    const k = Math.max(0.01, Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
+    const k = Math.max(Math.min(0.01, all), Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
     const along = (from, length, room, last, at, span) => {
       if (length * k <= room - MARGIN / 2) return room / 2 - (from + length / 2) * k;
       const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
@@ -126,7 +137,14 @@ export class Camera {
   // So that a place of the scene can be seen.
   reveal(x, y) {
     const [sx, sy] = this.toStage(x, y);
-    if (sx <= 20 || sy <= 20 || sx >= this.size.w - 20 || sy >= this.size.h - 20) this.centre(x, y);
+    if (sx > 20 && sy > 20 && sx < this.size.w - 20 && sy < this.size.h - 20) return;
+    const { box, size: { w, h }, view: { k } } = this;
+    // Into the middle, but no further than the picture goes: beyond its end nothing can be seen.
+    const held = (from, length, room, at) => {
+      if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
+      return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, room / 2 - at * k));
+    };
+    this.takeOver({ k, x: held(box.left, box.w, w, x), y: held(box.top, box.h, h, y) });
   }
 }
 

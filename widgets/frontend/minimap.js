@@ -3,6 +3,7 @@
 import { html, table } from "./common.js";
 
 const MOST = { w: 200, h: 60 };
+const LEAST = 28; // px: what is much longer than wide is stretched, so that there is something to see and to take hold of
 const PAUSE = 400; // ms between two pictures of a graph that grows
 
 export class Minimap {
@@ -11,13 +12,13 @@ export class Minimap {
     this.canvas = html("canvas");
     this.window = html("div", { class: "lab-window" });
     this.element = html("div", { class: "lab-minimap", "aria-hidden": "true", hidden: "", title: "all of it: drag to move (Shift and arrow keys)" }, this.canvas, this.window);
-    this.k = 1;
+    [this.kx, this.ky] = [1, 1];
     this.size = [0, 0];
     this.last = 0;
     const go = (event) => {
       const box = this.canvas.getBoundingClientRect();
       const { left, top } = camera.box;
-      camera.centre(left + (event.clientX - box.left) / this.k, top + (event.clientY - box.top) / this.k, true);
+      camera.centre(left + (event.clientX - box.left) / this.kx, top + (event.clientY - box.top) / this.ky, true);
     };
     this.element.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
@@ -44,26 +45,27 @@ export class Minimap {
     this.last = performance.now();
     const { camera, canvas } = this;
     const { box } = camera;
-    this.k = Math.min(MOST.w / box.w, MOST.h / box.h);
-    const [w, h] = (this.size = [Math.max(24, Math.ceil(box.w * this.k)), Math.max(12, Math.ceil(box.h * this.k))]);
+    const both = Math.min(MOST.w / box.w, MOST.h / box.h);
+    [this.kx, this.ky] = [Math.max(both, LEAST / box.w), Math.max(both, LEAST / box.h)];
+    const [w, h] = (this.size = [Math.ceil(box.w * this.kx), Math.ceil(box.h * this.ky)]);
     const scale = Math.min(window.devicePixelRatio || 1, 2);
     [canvas.width, canvas.height] = [w * scale, h * scale];
     [canvas.style.width, canvas.style.height] = [`${w}px`, `${h}px`];
     const context = canvas.getContext("2d");
     const colours = table().colours[mode];
-    const k = this.k * scale;
+    const [kx, ky] = [this.kx * scale, this.ky * scale];
     const alike = { idle: [], lively: [], trouble: [] };
     for (const { node } of nodes.values()) {
       if (node.kind === "frame") {
         context.strokeStyle = colours.line;
-        context.strokeRect((node.x - node.w / 2 - box.left) * k, (node.y - node.h / 2 - box.top) * k, node.w * k, node.h * k);
+        context.strokeRect((node.x - node.w / 2 - box.left) * kx, (node.y - node.h / 2 - box.top) * ky, node.w * kx, node.h * ky);
       } else (alike[node.state === "active" || node.state === "new" ? "lively" : node.state === "trouble" ? "trouble" : "idle"]).push(node);
     }
     for (const [name, colour, least] of [["idle", colours.line, 1], ["lively", colours.forward, 3], ["trouble", colours.trouble, 3]]) {
       context.fillStyle = colour;
       for (const node of alike[name]) {
-        const [across, high] = [Math.max(least, node.w * k), Math.max(least, node.h * k)];
-        context.fillRect((node.x - box.left) * k - across / 2, (node.y - box.top) * k - high / 2, across, high);
+        const [across, high] = [Math.max(least, node.w * kx), Math.max(least, node.h * ky)];
+        context.fillRect((node.x - box.left) * kx - across / 2, (node.y - box.top) * ky - high / 2, across, high);
       }
     }
     this.follow();
@@ -72,11 +74,11 @@ export class Minimap {
   // The frame around what the stage shows.
   follow() {
     if (this.element.hidden) return;
-    const { camera, k, size } = this;
+    const { camera, kx, ky, size } = this;
     const { left, top, right, bottom } = camera.sight();
-    const [x, y] = [Math.max(0, (left - camera.box.left) * k), Math.max(0, (top - camera.box.top) * k)];
-    const w = Math.min(size[0], (right - camera.box.left) * k) - x;
-    const h = Math.min(size[1], (bottom - camera.box.top) * k) - y;
+    const [x, y] = [Math.max(0, (left - camera.box.left) * kx), Math.max(0, (top - camera.box.top) * ky)];
+    const w = Math.min(size[0], (right - camera.box.left) * kx) - x;
+    const h = Math.min(size[1], (bottom - camera.box.top) * ky) - y;
     const style = { transform: `translate(${x}px, ${y}px)`, width: `${Math.max(4, w)}px`, height: `${Math.max(4, h)}px` };
     Object.assign(this.window.style, style);
   }

@@ -13,7 +13,7 @@ import { News } from "./news.js";
 import { Reach } from "./reach.js";
 import { readablePart } from "./rest.js";
 import { Search } from "./search.js";
-import { extentOf, livelyPart } from "./sight.js";
+import { both, extentOf, livelyPart } from "./sight.js";
 import { Stage } from "./stage.js";
 import { Tip } from "./tip.js";
 import { Tokens } from "./tokens.js";
@@ -31,7 +31,7 @@ export function createScene(root, options = {}) {
   const marks = new Marks(() => look.family);
   const stage = new Stage(camera, look, { boxes, edges, marks, far });
   const minimap = new Minimap(camera);
-  const search = new Search((words) => reach.found(words), (keys, key) => reach.mark(keys, key), (words) => can("find") && options.onFind(words));
+  const search = new Search((key) => nodes.get(key)?.node.fold === "closed", (words) => reach.found(words), (keys, key) => reach.mark(keys, key), (words) => can("find") && options.onFind(words));
   let fitting; // the button that shows all of it
   root.className = "lab-root lab-scene";
   root.setAttribute("role", "group");
@@ -93,7 +93,7 @@ export function createScene(root, options = {}) {
     if (others.edges) updateEdges(changed.edges);
     if (again) repaint();
     if (tree.selected !== last?.selected) reach.choose(tree.selected, false);
-    if (others.nodes || others.edges || tree.extent !== last?.extent) camera.box = extentOf(tree.extent, nodes, edges);
+    if (others.nodes || others.edges || tree.extent !== last?.extent) measure();
     settle(!still);
     if (others.nodes) {
       search.offer(nodes, edges, can("find"));
@@ -103,6 +103,14 @@ export function createScene(root, options = {}) {
     if (tree.tokens !== last?.tokens && !calm()) tokens.start(tree.tokens, now);
     first = false;
     wake();
+  }
+
+  function measure() {
+    camera.drawn = extentOf(nodes, edges);
+    const [right, bottom] = tree.extent ?? [];
+    const { left, top, w, h } = camera.drawn;
+    const all = tree.extent ? both({ left, top, right: left + w, bottom: top + h }, { left: 0, top: 0, right, bottom }) : null;
+    camera.box = all ? { left: all.left, top: all.top, w: all.right - all.left, h: all.bottom - all.top } : camera.drawn;
   }
 
   // What the tree says of all nodes at once; true when every one has to be painted again.

@@ -6,10 +6,10 @@ const OTHERS = new Set(["rank", "device", "forward_span", "backward_span"]); // 
 const PATIENCE = 250; // ms after the last letter before the kernel is asked
 
 export class Search {
-  // `look(words)` gives the keys of the nodes that match; `mark(keys, key)` shows them, with one that is looked at;
+  // `isGroup(key)` says whether that box holds others. `look(words)` gives the keys of the nodes that match; `mark(keys, key)` shows them, with one that is looked at;
   // `ask(words)` tells who else searches.
-  constructor(look, mark, ask) {
-    Object.assign(this, { look, mark, ask, hits: [], at: -1, words: "" });
+  constructor(isGroup, look, mark, ask) {
+    Object.assign(this, { isGroup, look, mark, ask, hits: [], at: -1, words: "" });
     this.field = html("input", { type: "search", placeholder: "find", "aria-label": "find nodes", title: "find nodes (/): Enter next, Shift+Enter back, Escape clears", autocomplete: "off", spellcheck: "false" });
     this.count = html("output", { "aria-live": "polite" });
     this.element = html("div", { class: "lab-search", hidden: "" }, this.field, this.count);
@@ -53,9 +53,13 @@ export class Search {
     this.say();
   }
 
+  // A closed group is one box that holds many operations, which the kernel counts in the caption: this says where they are.
   say() {
     const n = this.hits.length;
-    setText(this.count, !this.words ? "" : this.at >= 0 ? `${this.at + 1} of ${n}` : n ? `${n} found` : "none found");
+    const groups = this.hits.filter((key) => this.isGroup(key)).length;
+    const found = !groups ? `${n} found` : groups === n ? `in ${n} group${n > 1 ? "s" : ""}` : `in ${n} boxes`;
+    const here = `${groups && groups === n ? "group " : groups ? "box " : ""}${this.at + 1} of ${n}`;
+    setText(this.count, !this.words ? "" : this.at >= 0 ? here : n ? found : "none found");
   }
 
   key(event) {

@@ -28,9 +28,9 @@ export function edgesIn(sight, edges) {
   return some;
 }
 
-// Around all that is drawn, and the extent that the scene says it will have.
-export function extentOf(extent, nodes, edges) {
-  let [left, top, right, bottom] = extent ? [0, 0, ...extent] : [Infinity, Infinity, -Infinity, -Infinity];
+// Around all that is drawn.
+export function extentOf(nodes, edges) {
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   const reach = (l, t, r, b) => {
     [left, top, right, bottom] = [Math.min(left, l), Math.min(top, t), Math.max(right, r), Math.max(bottom, b)];
   };

@@ -8,7 +8,7 @@ const FEW = 300; // so many nodes are all in the document: a browser without a g
 const MANY = 1500; // more in sight go to the canvas, be they readable or not
 const FAR = 0.35; // zoomed out further, text cannot be read
 const AROUND = 0.25; // of the stage's size: how far beyond its borders a large scene is drawn, for panning
-const PLANE = 3; // of the stage's size: how far the plane reaches beyond its borders; scene.css says the same
+const PLANE = 1; // of the stage's size: how far the plane reaches beyond its borders, however long the scene; scene.css says the same
 const REST = 140; // ms without a movement after which all is drawn anew
 
 export class Stage {
@@ -75,7 +75,8 @@ export class Stage {
     const { camera } = this;
     const goal = camera.glide?.to;
     if (!goal || goal.k === camera.view.k) return camera.sight(AROUND);
-    return goal.k < FAR ? camera.sight() : both(camera.sight(), camera.sight(0, goal)); // on a canvas, all of it would be huge
+    const all = both(camera.sight(), camera.sight(0, goal));
+    return goal.k < FAR || !within(all, camera.sight(PLANE)) ? camera.sight() : all; // drawn at once, all of a long way would be huge
   }
 
   move(transform) {

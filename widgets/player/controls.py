@@ -33,6 +33,7 @@ def made_for(player: Player) -> dict[str, Any]:
     controls: dict[str, Any] = {
         name: button(name, icon, tip, action, style="primary" * (name == "Step")) for name, icon, tip, action in listed
     }
+    controls["Loop"].layout.min_width = pixels(132)  # of the longest of its words: what stands beside it stays there
     timeline = Timeline(lambda name, value: wished(player, name, value))
     controls["Bookmark"] = button("Bookmark", "bookmark", "Keep this moment with a note (b)", timeline.write)
     chosen = player.speed if player.speed in dict(SPEEDS).values() else 1.0

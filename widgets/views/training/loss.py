@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
 from widgets.fold import Events, Stretch
@@ -21,6 +22,8 @@ from widgets.views.nothing import nothing_for
 from widgets.views.series import Series
 from widgets.views.training.lines import FEW, decimated, moving_mean, upright
 
+WIDE = 100
+"""Losses that differ by more than this factor from their median want a log scale."""
 SYMBOLS = ("circle", "diamond", "square", "cross")
 
 
@@ -207,7 +210,7 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
 
 
 def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
-    more: dict[str, Any] = {"yaxis": {"type": "log" if _exploded(state) else "linear", "exponentformat": "power"}}
+    more: dict[str, Any] = {"yaxis": {"type": "log" if _spans(state) else "linear", "exponentformat": "power"}}
     # Never plotly's own range: of two axes that match, it may keep the one that it gave to an empty chart.
     more["xaxis"] = {"range": _steps_shown(state)}
     if accuracy:
@@ -268,7 +271,7 @@ def _caption(state: Curve) -> str:
     smooth = len(state.loss.array) >= 2 * _window(state)
     lines = ["thin: loss of each batch; thick: its moving mean" if smooth else "loss of each batch"]
     lines += ["dashed: whole splits"] if state.tests else []
-    lines += ["log scale, because it exploded"] if _exploded(state) else []
+    lines += [f"log scale, because it {_span(state)}"] if _spans(state) else []
     words = "; ".join(lines)
     return f"{words[0].upper()}{words[1:]}.{' ' if trouble else ''}{trouble}"
 
@@ -278,8 +281,18 @@ def _window(state: Curve) -> int:
     return max(5, len(state.loss.array) // 40)
 
 
-def _exploded(state: Curve) -> bool:
-    """Whether the largest loss would press all others flat."""
+def _spans(state: Curve) -> bool:
+    """Whether the largest loss would press most others flat."""
+    y = _finite(state)
+    return len(y) > 0 and bool(y.min() > 0) and float(y.max()) > WIDE * float(np.median(y))
+
+
+def _span(state: Curve) -> str:
+    """What made the losses so different: it exploded only if it was small before."""
+    y = _finite(state)
+    return "exploded" if float((y / np.minimum.accumulate(y)).max()) > WIDE else "fell to less than a hundredth"
+
+
+def _finite(state: Curve) -> npt.NDArray[np.float64]:
     y = state.loss.array
-    y = y[np.isfinite(y)]
-    return len(y) > 0 and bool(y.min() > 0) and float(y.max()) > 100 * float(np.median(y))
+    return y[np.isfinite(y)]
