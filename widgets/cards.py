@@ -194,7 +194,7 @@ class PredictCard(Card):
             self._error = ""
             self.commit(self.input.value)
         except LabError as why:
-            self._error = f"{why.problem} ({why.given}). {why.hint}"
+            self._error = f"{why.problem} ({why.given}); {why.hint}"
             self._refresh()
 
     def _state(self) -> str:

@@ -329,7 +329,8 @@ def recording_of(source: Any, who: str) -> Events:
         ViewError: it is none and has none; `who` wanted it.
     """
     recording: Events = getattr(source, "recording", source)
-    if isinstance(source, type) or not all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__")):
+    reads = all(hasattr(recording, name) for name in ("positions", "columns", "live", "__len__"))
+    if not reads or isinstance(source, type):  # a class has the names too
         hint = f"with lab.record() as rec: ...; then {who}(rec), or {who}(run) for what lab.fit returned"
         if isinstance(source, (str, Path)):
             hint = f"{who}(lab.Recording.load({str(source)[:40]!r})) shows a recording from a file"

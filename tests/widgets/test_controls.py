@@ -361,3 +361,28 @@ def test_a_run_that_failed_before_its_first_step_offers_no_way_back(run, control
     run.progress = 4, 10
     controls.refresh()
     assert controls._parts["Back to sound state"].layout.display == ""
+
+
+def test_the_graph_of_a_held_step_is_folded_away_while_the_run_goes_on_without_it(digits_run):
+    run = digits_run
+    made = RunControls(run)
+    assert made.widget is not None
+    layout = made._step_picture.widget.layout
+    run.step(3, of="op")
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    assert (layout.display or "") == ""
+    run.step()
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    assert (layout.display or "") == ""  # all of that step, and nothing is under way
+    run.resume()
+    made.refresh()
+    assert layout.display == "none"
+    run.pause()
+    assert run.wait_until("paused", timeout=30)
+    run.step(2, of="op")
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    assert (layout.display or "") == ""
+    made.dispose()

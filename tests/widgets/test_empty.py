@@ -122,7 +122,8 @@ def test_of_a_run_that_failed_before_its_first_step_every_view_says_so(kind):
         bus.emit(RunFinished("run-4", "failed", 0, 1.0, "there are not enough workers: 0 of 4 workers free"))
     told = kind(rec).text_at(len(rec))
     why = "the run run-4 failed before its first step (there are not enough workers: 0 of 4 workers free)."
-    assert told.endswith(f": {why}") and "To get one" not in told
+    assert told.endswith(f": {why}")
+    assert "To get one" not in told
 
 
 @pytest.mark.parametrize("kind", [GraphView, LossView, RingView, Player])

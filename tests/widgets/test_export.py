@@ -175,3 +175,12 @@ def test_a_missing_folder_is_named(tmp_path):
         GraphView(product_plus_x()).export(tmp_path / "nowhere" / "a.html")
     assert "nowhere" in str(caught.value)
     assert ".part" not in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", ["html", "svg"])
+def test_a_place_that_takes_no_file_is_told_in_three_lines(ending, tmp_path):
+    path = tmp_path / f"x.{ending}"
+    path.mkdir()
+    with pytest.raises(ViewError, match="the file cannot be written") as caught:
+        LossView(training(falling(3))).export(path)
+    assert len(str(caught.value).splitlines()) == 3

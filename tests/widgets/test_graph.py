@@ -330,3 +330,13 @@ def test_the_caption_says_what_colours_mean_once_there_are_any():
     view = GraphView(product_plus_x())
     assert "Orange" not in at_stop(view, 1).caption
     assert at_stop(view, 2).caption.endswith("Orange: a positive gradient; blue: a negative one.")
+
+
+def test_the_norm_of_no_entries_is_0():
+    x = lab.tensor(np.ones((0, 3)), requires_grad=True, name="x")
+    with lab.record() as rec:
+        (x * 2.0).sum().backward()
+    scene = GraphView(rec).picture_at(len(rec))
+    lines = [text for node in scene.nodes for text in (node.sublabel, node.gradient, node.aria)]
+    assert any("0×3 norm 0.0" in text for text in lines), lines
+    assert not [text for text in lines if "nan" in text]

@@ -566,3 +566,12 @@ def test_groups_that_grew_are_those_of_the_whole(events):
         return group.id, group.first, group.last, [shape(i) if isinstance(i, Group) else i for i in group.shown_items]
 
     assert [shape(r) for r in live.large.groups.roots] == [shape(r) for r in late.large.groups.roots]
+
+
+def test_one_operation_is_one_and_a_run_of_one_has_no_count():
+    x = lab.tensor(np.ones(3), requires_grad=True, name="x")
+    with lab.record() as rec:
+        x * 2.0
+    view = GraphView(rec, most=1)
+    assert "1 operation, by module" in view.text_at(len(rec))
+    assert "× 1" not in view.text_at(len(rec))

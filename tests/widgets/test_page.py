@@ -125,7 +125,7 @@ def test_a_failed_write_leaves_the_old_page_and_no_part_of_the_new(tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(ViewError, match="No space left"):
         write_page(path, [frame(1)], "new")
     assert "<title>old</title>" in path.read_text(encoding="utf-8")
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]

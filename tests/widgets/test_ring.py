@@ -154,9 +154,8 @@ def test_all_cells_of_a_picture_write_equal_numbers_alike_with_four_digits(n, sc
     total = sum(scale * 10.0**rank for rank in range(n))
     assert theme.short(total) in labels[-1], labels[-1]
     for scene in scenes(view):
-        for node in scene.nodes:
-            if "." in node.id:
-                assert text_width(node.label, 14.0, bold=True) <= node.width
+        for cell in scene.nodes:
+            assert "." not in cell.id or text_width(cell.label, 14.0, bold=True) <= cell.width
 
 
 def test_a_whole_number_and_its_neighbour_look_alike():

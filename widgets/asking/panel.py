@@ -57,7 +57,7 @@ class Question:
             gradient = gradient_of(self.node, **where)
             return why(self.node, self.index, n_paths=self.n_paths, **where), gradient, ""
         except LabError as reason:
-            return None, gradient, f"{reason.problem}: {reason.given}. {reason.hint}"
+            return None, gradient, f"{reason.problem}: {reason.given}; {reason.hint}"
 
     def set_aside(self, reason: str) -> None:
         """Take the answer away, and say why; the next question is answered anew."""

@@ -16,6 +16,7 @@ class StepPicture:
 
         self.run = run
         self.view: Any = None
+        self._shown: Any = None  # the graph that is shown
         self._held_in = -1  # steps done when it was held within one last
         self.widget = ipw.VBox(layout=ipw.Layout(width="100%"))
 
@@ -27,11 +28,22 @@ class StepPicture:
 
         if self.run.graph is not None:
             self._show(GraphView, self.run.graph)
+            self._fold_away()
         elif self.run.is_inside:
             self._held_in = self.run.progress[0]
             self._show(PipelineView if "action" in self.run.units else RingView, self.run.recording)
         if isinstance(self.view, PipelineView):  # between two clicks it is not held, and in the same step
             self._follow(self.run.progress[0] == self._held_in)
+
+    def _fold_away(self) -> None:
+        """Beside a run that has gone on, the graph of a step in which it was held says "here" of where it is not."""
+        if self.run.is_inside or self._shown is not self.run.graph:
+            self._shown, self._held_in = self.run.graph, self.run.progress[0]
+        over = self.run.state in ("finished", "stopped", "failed")  # then that step may be the last, and all of it
+        gone = self.run.state != "paused" and self.run.progress[0] > self._held_in + over
+        display = "none" if gone else ""
+        if (self.widget.layout.display or "") != display:
+            self.widget.layout.display = display
 
     def _show(self, kind: type[Any], recording: Any) -> None:
         if self.view is not None and self.view.recording is recording:

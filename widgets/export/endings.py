@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from lab.errors import ViewError
+from lab.files import replacing
 
 ENDINGS: Final[Mapping[str, str]] = {
     ".html": "is a page that plays in any browser",
@@ -38,3 +40,18 @@ def writable(path: str | Path) -> Path:
     if not path.parent.is_dir():
         raise ViewError("the folder to write into is not there", given=path.parent, hint="make it, or name another")
     return path
+
+
+@contextmanager
+def file_at(path: str | Path) -> Iterator[BinaryIO]:
+    """The file to write a picture into; what was there before stays until all is written.
+
+    Raises:
+        ViewError: it cannot be written there: a folder that takes no files, a full disk.
+    """
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as why:
+        raise ViewError("the file cannot be written", given=f"{path}: {why.strerror or why}",
+                        hint="another folder, or more room on the disk") from why  # fmt: skip

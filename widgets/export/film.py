@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ViewError
-from lab.files import replacing
-from widgets.export.endings import writable
+from widgets.export.endings import file_at, writable
 from widgets.export.moving import MOST_STOPS, moving_svg
 from widgets.export.page import Frame, write_page
 from widgets.export.png import SCALE, write_png
@@ -139,7 +138,7 @@ def written(
         title = f"{title}: {' and '.join(names)}" if names else title
         opens_at_end = all(v.opens_at_end for v in views)
         return write_page(path, frames, title, f"{about} {note}".strip(), wide=bool(names), opens_at_end=opens_at_end)
-    with replacing(path) as file:
+    with file_at(path) as file:
         file.write(moving_svg(frames, note=note, theme=theme or "light").encode())
     return path
 

@@ -16,7 +16,7 @@ from html import escape
 from pathlib import Path
 
 from lab.errors import ViewError
-from lab.files import replacing
+from widgets.export.endings import file_at
 from widgets.live.library import PICTURES, bundle, plotly_gz, style
 from widgets.pictures import theme
 from widgets.pictures.patch import Json, diff
@@ -87,7 +87,7 @@ def write_page(
         ...     write_page(Path(folder) / "page.html", [frame], "One node").name
         'page.html'
     """
-    with replacing(path) as file:
+    with file_at(path) as file:
         file.write(page_of([Part(frames, opens_at_end=opens_at_end, wide=wide)], title, description).encode("utf-8"))
     return Path(path)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.errors import ViewError
-from lab.files import replacing
+from widgets.export.endings import file_at
 from widgets.pictures.palettes import COLOURS
 from widgets.pictures.tree import Picture
 from widgets.pictures.twin import svg_of
@@ -42,7 +42,7 @@ def write_png(path: Path, pictures: Sequence[Picture], *, theme: str = "light", 
         OSError: the disk is full, or the folder cannot be written.
     """
     data = png_of(pictures, theme=theme, scale=scale)
-    with replacing(path) as file:
+    with file_at(path) as file:
         file.write(data)
     return path
 

@@ -22,8 +22,7 @@ from lab.events import (
     ReplicaAdvanced,
     StepFinished,
 )
-from lab.files import replacing
-from widgets.export.endings import writable
+from widgets.export.endings import file_at, writable
 from widgets.export.facts import facts_of
 from widgets.export.film import frames_of, stops_of
 from widgets.export.page import Part, page_of
@@ -115,7 +114,7 @@ def report(recording: Recording, path: str | Path) -> Path:
     if path.suffix.lower() != ".html":
         raise ViewError("a report is a page", given=path.name, hint="a name that ends in .html")
     page = report_page(recording).encode("utf-8")
-    with replacing(path) as file:
+    with file_at(path) as file:
         file.write(page)
     return path
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.errors import ViewError
-from lab.files import replacing
-from widgets.export.endings import writable
+from widgets.export.endings import file_at, writable
 from widgets.export.film import frames_of, stops_of
 from widgets.export.page import Frame, Part, page_of
 from widgets.pictures.chart import Chart
@@ -47,7 +46,7 @@ def export_page(path: str | Path, *parts: Any, title: str = "", about: str = "")
     if path.suffix.lower() != ".html":
         raise ViewError("several views are written as a page", given=path.name, hint="a name that ends in .html")
     page = page_of(_parts(parts), title or "Pictures of a run", about).encode("utf-8")
-    with replacing(path) as file:
+    with file_at(path) as file:
         file.write(page)
     return path
 

@@ -127,7 +127,7 @@ export function createScene(root, options = {}) {
   function updateNodes(some, now, still) {
     boxes.update(tree.nodes, some, now, still);
     const opens = boxes.folds > 0;
-    const named = { role: opens ? "tree" : "listbox", "aria-label": `${tree.title || "scene"}: ${nodes.size} nodes` };
+    const named = { role: opens ? "tree" : "listbox", "aria-label": `${tree.title || "scene"}: ${nodes.size} node${nodes.size === 1 ? "" : "s"}` };
     for (const [name, value] of Object.entries(named)) {
       if (nodes.size) stage.list.setAttribute(name, value);
       else stage.list.removeAttribute(name); // a list without entries is none, and what has no role has no name

@@ -82,7 +82,8 @@ class Group:
         if self.kind == "run":
             words = [str(sig[1]).rpartition("/")[2] or "layers" for sig in self._sigs]  # type: ignore[index]
             own = ", ".join(words[:3]) + "…" * (len(words) > 3)
-        return own if run is None else f"{own} × {run.n_copies(newest)}"
+        n = 1 if run is None else run.n_copies(newest)
+        return own if n == 1 else f"{own} × {n}"
 
     @property
     def _own_name(self) -> str:

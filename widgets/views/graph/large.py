@@ -201,10 +201,11 @@ class Large:
         if self.found:
             return self.told_hits()
         n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
-        words = f"{n:,} operations, by module: a box with a + is a group, open it to see what it holds."
+        words = f"{n:,} operation{'s' * (n != 1)}, by module: a box with a + is a group, open it to see what it holds."
         words = words if n > 0 else "This pass has not begun at this moment."
         older = self.told_passes(root)
-        left = f"{state.n_left_out:,} more operations came after {len(state.entries):,} and are not kept."
+        s = "s" * (state.n_left_out != 1)
+        left = f"{state.n_left_out:,} more operation{s} came after {len(state.entries):,} and are not kept."
         return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))
 
     def told_hits(self) -> str:
@@ -225,7 +226,8 @@ class Large:
         others = len(roots) - 1
         ops = sum(r.n_ops for r in roots) - root.n_ops
         which = "the newest" if k == len(roots) - 1 else f"number {k + 1}"
-        rest = f"the other{'s' * (others > 1)} ({ops:,} operations) {'are' if others > 1 else 'is'} not drawn"
+        counted = f"{ops:,} operation{'s' * (ops != 1)}"
+        rest = f"the other{'s' * (others > 1)} ({counted}) {'are' if others > 1 else 'is'} not drawn"
         return f"This is {which} of {len(roots)} passes; {rest}."
 
     def text(self, state: Tape, end: Tape) -> str:

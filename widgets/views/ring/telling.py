@@ -176,8 +176,9 @@ def account(state: Collective, plan: Plan, held: Holdings) -> list[str]:
 
 
 def _holds(name: str, cell: Cell) -> str:
-    value = f" {aloud(cell.value)}" if cell.value is not None else ""
-    return f"{name}{value} ({parts(cell.counts)})"
+    value = aloud(cell.value) if cell.value is not None else ""
+    what = value or "the buffer" if name == "x" else f"{name} {value}".rstrip()
+    return f"{what} ({parts(cell.counts)})"
 
 
 def caption(state: Collective, plan: Plan, held: Holdings, *, n_dropped: int, which: str = "", other: str = "") -> str:
