@@ -35,15 +35,7 @@ async function picturesModule(model, host) {
 
 async function plotlyModule(model, host, module) {
   const library = await host.getModel(model.get("plotly"));
-  return once(`plotly ${library.get("version")}`, async () => {
-    if (!library.get("code")?.byteLength) {
-      await new Promise((arrive) => {
-        library.on("change:code", arrive);
-        library.send({ wants: "code" });
-      });
-    }
-    return module.importPlotly(library.get("code"));
-  });
+  return once(`plotly ${library.get("version")}`, () => module.importPlotly(library.get("code")));
 }
 
 export default () => {
@@ -53,15 +45,13 @@ export default () => {
   let asked = false;
   let saving;
   let gone = false;
-  const arrivals = [];
   const views = new Set();
   const notes = new Set();
   const text = new TextDecoder();
 
   return {
     initialize({ model }) {
-      // Empty in a reloaded page, which waits 4 seconds for all of its widgets together: the picture comes when asked.
-      tree = model.get("picture") ? JSON.parse(model.get("picture")) : undefined;
+      tree = JSON.parse(model.get("picture"));
       seq = model.get("seq");
 
       const drawn = () => {
@@ -77,7 +67,6 @@ export default () => {
       };
       const received = (message, buffers) => {
         if (!message || typeof message.seq !== "number" || !buffers?.length) return;
-        if (!tree && !message.whole) return; // there is nothing yet that it could change
         if (message.seq <= seq && !message.whole) return;
         if (message.seq !== seq + 1 && !message.whole) {
           if (!asked) model.send({ resync: seq });
@@ -88,7 +77,6 @@ export default () => {
         tree = message.whole ? body : applyPatch(tree, body, true);
         seq = message.seq;
         if (message.whole) asked = false;
-        for (const arrive of arrivals.splice(0)) arrive();
         if (!dirty) {
           dirty = true;
           requestAnimationFrame(drawn);
@@ -103,10 +91,6 @@ export default () => {
         });
       const listened = () => views.forEach((view) => view.hears?.());
       model.on("msg:custom", received);
-      if (!tree) {
-        asked = true;
-        model.send({ resync: seq });
-      }
       model.on("comm_live_update", told);
       model.on("change:listens", listened);
       return () => {
@@ -121,18 +105,10 @@ export default () => {
       const root = document.createElement("div");
       const hidesTwin = document.createElement("style"); // goes with this view, and the still picture is back
       hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
-      el.append(root);
-      if (tree) el.append(hidesTwin);
+      el.append(root, hidesTwin);
       let view;
       try {
         const module = await picturesModule(model, host);
-        if (!tree) {
-          const again = setInterval(() => model.send({ resync: seq }), 5000); // a message may be lost in a busy page
-          signal.addEventListener("abort", () => clearInterval(again));
-          await new Promise((arrive) => arrivals.push(arrive));
-          clearInterval(again);
-        }
-        el.append(hidesTwin);
         const options = {
           height: model.get("height"),
           hears: (what) => !gone && model.get("listens").includes(what),
