@@ -60,10 +60,10 @@ def opened(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 def run_all(page: Page) -> None:
     """By the menu, as a reader does; again where nothing comes of it: a click before the kernel is there is lost."""
-    kernel = page.get_by_role("dialog").filter(has_text="Select Kernel")
+    # Asked of who runs a cell before the kernels of the server are known; at any moment, so a click may meet it.
+    asked = page.locator("dialog.jp-Dialog", has_text="Select Kernel")
+    page.add_locator_handler(asked, lambda dialog: dialog.locator("button.jp-mod-accept").click())
     for _ in range(8):
-        if kernel.count():  # asked by who runs a cell before the kernel that was started is known to be there
-            kernel.get_by_role("button", name="Select", exact=False).last.click()
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         with contextlib.suppress(NothingCame):
