@@ -11,6 +11,7 @@ if starting.is_command():
     starting.begin()  # before anything else is imported
 
 import importlib
+from importlib.util import find_spec
 from typing import Any
 
 from lab import logs
@@ -56,7 +57,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lab.training").last_run()
     if name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
-    elif not name.startswith("_") and name in (ops := importlib.import_module("lab.ops")).NAMES:
+    elif name.startswith("_") or find_spec(f"lab.{name}"):  # a room that its importer will load: no op is asked for
+        raise AttributeError(f"module 'lab' has no attribute {name!r}")
+    elif name in (ops := importlib.import_module("lab.ops")).NAMES:
         describe = importlib.import_module("lab.autograd.describe").describe  # which also tells ops about tensors
         value = ops.record(name).apply
         value.__doc__, value.__module__ = describe(ops.record(name)), "lab"
@@ -69,4 +72,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     own = {name for name in globals() if not name.startswith("_") or name in {"__doc__", "__version__"}}
     ops = importlib.import_module("lab.ops").NAMES
-    return sorted({*own, *_HOMES, *ops, *_MODULES} - {"Any", "annotations", "importlib"})
+    return sorted({*own, *_HOMES, *ops, *_MODULES} - {"Any", "annotations", "find_spec", "importlib"})
