@@ -25,6 +25,18 @@ def counts(text: str) -> dict[str, int]:
     return {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", last.partition(" in ")[0])}
 
 
+def verdict(statuses: set[int]) -> int:
+    """How both ended, in one: a half that a signal ended has a negative status, and has not passed.
+
+    Example:
+        >>> verdict({0}), verdict({0, NOTHING_CHOSEN}), verdict({0, -9}), verdict({NOTHING_CHOSEN})
+        (0, 0, 1, 5)
+    """
+    if statuses == {NOTHING_CHOSEN}:
+        return NOTHING_CHOSEN
+    return int(bool(statuses - {0, NOTHING_CHOSEN}))
+
+
 def main(select: str, *rest: str) -> int:
     """Run both; 0 if neither failed and at least one test ran."""
     command = (sys.executable, "-m", "pytest", *rest, "-m")
@@ -49,7 +61,7 @@ def main(select: str, *rest: str) -> int:
     n_passed, n_failed = (sum(c.get(w, 0) for c in found for w in words)
                           for words in (("passed",), ("failed", "error", "errors")))  # fmt: skip
     print(f"{n_passed} passed, {n_failed} failed")
-    return max(statuses - {NOTHING_CHOSEN}, default=NOTHING_CHOSEN)
+    return verdict(statuses)
 
 
 if __name__ == "__main__":
