@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
     assert nodes.count() > n_forward
     lab.shoot(".jp-Cell .jp-OutputArea", shots / f"stepping-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
     choose(lab, "Break on", "gradient norm above")
-    lab.page.get_by_label("Bound", exact=True).fill("0")
+    lab.page.get_by_label("Bound or place", exact=True).fill("0")
     button(lab, "Add").click()
     says(lab, "held after")
     button(lab, "gradient above 0").wait_for()
@@ -59,10 +61,29 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
     says(lab, "the norm of the gradient of step")
     lab.shoot(".jp-Cell .jp-OutputArea", shots / f"breakpoint-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
     button(lab, "gradient above 0").click()
+    button(lab, "gradient above 0").wait_for(state="detached")
     button(lab, "Resume").click()
     says(lab, "▶ running")
     button(lab, "Stop").click()
     says(lab, "■ stopped")
+    assert lab.cell_errors() == []
+    assert lab.errors == []
+
+
+def test_a_bound_typed_before_a_slow_kernel_answers_is_kept(lab_page: Open):
+    lab = lab_page(STEPPED)
+    says(lab, "‖ paused")
+    kernel = int(lab.kernel("import os; print(os.getpid())"))
+    os.kill(kernel, signal.SIGSTOP)
+    try:
+        choose(lab, "Break on", "gradient norm above")
+        lab.page.get_by_label("Bound or place", exact=True).fill("0")
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    lab.page.get_by_text("a number, as 10", exact=True).wait_for()  # the kernel's answer to the choice has come
+    button(lab, "Add").click()
+    button(lab, "gradient above 0").wait_for()
+    lab.kernel("run.stop()")
     assert lab.cell_errors() == []
     assert lab.errors == []
 

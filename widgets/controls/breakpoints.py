@@ -19,10 +19,14 @@ HINTS: Final[Mapping[str, str]] = {
     "loss above": "a number, as 2.5", "gradient norm above": "a number, as 10", "first nan or inf": "",
     "operation or module": "as matmul, or 0, or a node's number", "backward through": "as matmul, or 0",
 }  # fmt: skip
+"""What stands in the field for each; nothing for what needs none."""
 
 
 class Breakpoints:
     """Choose a kind, give its bound or place, add; each one that is set has a button that takes it away.
+
+    Choosing a kind changes the hint beside the field and nothing of the field itself: a page takes any news of a text
+    field as a reason to write the kernel's text into it, over what was typed before a slow kernel answered.
 
     Args:
         run: a training run.
@@ -36,25 +40,23 @@ class Breakpoints:
         kinds = [kind for kind in KINDS if kind in EVERYWHERE or "op" in run.units]
         self.kind = ipw.Dropdown(description="Break on", options=kinds, layout=ipw.Layout(width=pixels(270)),
                                  tooltip="Where the run shall pause by itself")  # fmt: skip
-        self.value = ipw.Text(description="Bound", placeholder=HINTS[kinds[0]], continuous_update=False,
+        name = "Bound" if len(kinds) == len(EVERYWHERE) else "Bound or place"
+        self.value = ipw.Text(description=name, continuous_update=False, style={"description_width": "initial"},
                               layout=ipw.Layout(width=pixels(250)), tooltip="The bound, or the place")  # fmt: skip
+        self.hint = ipw.Label(HINTS[kinds[0]])
         self.add = button("Add", "plus", "Pause by itself there, from the next step on", lambda: ask(self._add))
         self._list = ipw.HBox(layout=ipw.Layout(flex_flow="row wrap"))
         self.kind.observe(self._chosen, "value")
         self.value.on_msg(self._entered)
         self.value.observe(self._came, "value")
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
-        self.widget = ipw.Box([self.kind, self.value, self.add, self._list], layout=row)
+        self.widget = ipw.Box([self.kind, self.value, self.hint, self.add, self._list], layout=row)
 
     _shown: tuple[str, ...]
     _submitted: bool = False
 
     def _chosen(self, change: Mapping[str, Any]) -> None:
-        kind = change["new"]
-        self.value.placeholder, self.value.disabled = HINTS[kind], not HINTS[kind]
-        self.value.description = "Bound" if kind in EVERYWHERE else "Place"
-        if not HINTS[kind]:
-            self.value.value = ""
+        self.hint.value = HINTS[change["new"]] or "needs none"
 
     def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
         """Enter in the field adds; the page says so before it says what the text is now, or behind it."""
