@@ -3,5 +3,9 @@
 from lab.transforms.batching import vmap
 from lab.transforms.compilation import jit
 from lab.transforms.gradients import grad, jvp, value_and_grad, vjp
+from lab.transforms.jacobians import hessian, hvp, jacfwd, jacrev
+from lab.transforms.linearization import linearize
 
-__all__ = ["grad", "jit", "jvp", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
+]  # fmt: skip
