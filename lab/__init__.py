@@ -29,7 +29,7 @@ _ROOMS: dict[str, str] = {
     "lab.graph": "Graph make_graph",
     "lab.ops": "PRIMITIVES random_key",
     "lab.training": "evaluate fit last_run runs step_through",
-    "lab.transforms": "grad hessian hvp jacfwd jacrev jit jvp linearize value_and_grad vjp vmap",
+    "lab.transforms": "checkpoint grad hessian hvp jacfwd jacrev jit jvp linearize value_and_grad vjp vmap",
 }
 _MODULES = (
     "autograd",

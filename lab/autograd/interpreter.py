@@ -43,6 +43,11 @@ class Interpreter:
         self.level = next(_levels)
         self.alive = True
 
+    @property
+    def ended(self) -> bool:
+        """Whether its tracers must not be used: the transform is over, and nothing is run again as if it were not."""
+        return not self.alive and not STATE.get().revived
+
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Peel this level from the arguments, apply the op below, wrap the result."""
         raise TypeError(f"{type(self).__name__} does not say what applying an op means")
@@ -143,7 +148,7 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             continue
         if not isinstance(a, Tracer):  # something that has to be made an array, or refused
             return bind(op, tuple(x if isinstance(x, Tensor) else operand(op, x) for x in args), params)
-        if not a.interp.alive:
+        if not a.interp.alive and a.interp.ended:
             raise TracerLeakError(
                 "a value from inside a finished transform was used after its end",
                 given=f"a value of {a.interp.word} in {op.name}",

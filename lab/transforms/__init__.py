@@ -1,11 +1,13 @@
 """Functions of functions: differentiate, map, compile; nestable in any order."""
 
 from lab.transforms.batching import vmap
+from lab.transforms.checkpointing import checkpoint
 from lab.transforms.compilation import jit
 from lab.transforms.gradients import grad, jvp, value_and_grad, vjp
 from lab.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from lab.transforms.linearization import linearize
 
 __all__ = [
-    "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
+    "checkpoint", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_and_grad", "vjp",
+    "vmap",
 ]  # fmt: skip

@@ -148,7 +148,7 @@ def pullback(
     outer = [v.interp for v in values if isinstance(v, Tracer)]
 
     def back(ct: Any) -> tuple[Any, ...]:
-        if any(not enclosing.alive for enclosing in outer):
+        if any(enclosing.ended for enclosing in outer):
             raise TracerLeakError(
                 "a function made inside a transform was called after its end",
                 given=f"the second result of {what}",
