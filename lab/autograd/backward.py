@@ -240,6 +240,8 @@ def _at(ct: Any, c: Any) -> Any:
 def edges(node: Node, ct: Any, *, general: bool, saved: Iterable[Any] | None = None) -> list[Any]:
     """What the rules of a node send to each parent, not yet brought to its shape; None where nothing is wanted."""
     op, values = node.op, tuple(node.saved if saved is None else saved)  # type: ignore[arg-type]
+    if op.joint is not None:
+        return op.joint(node, ct, values)
     out: list[Any] = []
     for i, parent in enumerate(node.parents):
         rule = op.rule(i)

@@ -3,11 +3,12 @@
 from lab.transforms.batching import vmap
 from lab.transforms.checkpointing import checkpoint
 from lab.transforms.compilation import jit
+from lab.transforms.custom import custom_jvp, custom_vjp
 from lab.transforms.gradients import grad, jvp, value_and_grad, vjp
 from lab.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from lab.transforms.linearization import linearize
 
 __all__ = [
-    "checkpoint", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linearize", "value_and_grad", "vjp",
-    "vmap",
+    "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linearize",
+    "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
