@@ -7,8 +7,9 @@ from lab.transforms.custom import custom_jvp, custom_vjp
 from lab.transforms.gradients import grad, jvp, value_and_grad, vjp
 from lab.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from lab.transforms.linearization import linearize
+from lab.transforms.numeric import numeric_gradient, numeric_jacobian
 
 __all__ = [
     "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp", "linearize",
-    "value_and_grad", "vjp", "vmap",
+    "numeric_gradient", "numeric_jacobian", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip
