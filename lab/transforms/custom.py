@@ -51,7 +51,7 @@ class _Custom:
         self.f = function(f, self.what)
         self.name = getattr(f, "__name__", type(f).__name__)
         self.signature = inspect.signature(f)
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())  # f may carry the attributes of another such function
 
     def __repr__(self) -> str:
         return f"<{self.what} {self.name}{self.signature}>"
