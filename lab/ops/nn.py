@@ -78,7 +78,7 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
         _inside(labels, logits.shape[-1])
         # NumPy's own accumulator, wider for float16; of its result the dtype is the operand's.
         return -np.mean(rows[np.arange(labels.size), labels.reshape(-1)])
-    losses, _, _ = _rows(logits, labels)
+    losses = _rows(logits, labels)
     return np.true_divide(np.add.reduce(losses, dtype=np.float64), labels.size).astype(logits.dtype)
 
 
@@ -91,13 +91,12 @@ def _inside(labels: Any, n_classes: int) -> None:
         )
 
 
-def _rows(logits: Any, labels: Any) -> tuple[Any, Any, Any]:
-    """(loss, largest logit, sum of exp) of each row, by the kernel."""
-    n = labels.size
-    losses, largest, sums = np.empty(n, logits.dtype), np.empty(n, logits.dtype), np.empty(n, logits.dtype)
-    if n and kernels.softmax_cross_entropy(_matrix(logits), _vector(labels), losses, largest, sums) >= 0:
+def _rows(logits: Any, labels: Any) -> Any:
+    """The loss of each row, by the kernel."""
+    losses = np.empty(labels.size, logits.dtype)
+    if labels.size and kernels.softmax_cross_entropy(_matrix(logits), _vector(labels), losses) >= 0:
         _inside(labels, logits.shape[-1])
-    return losses, largest, sums
+    return losses
 
 
 def _matrix(logits: Any) -> Any:
@@ -117,11 +116,10 @@ def _slope(logits: Any, labels: Any) -> Any:
 @cross_entropy.vjp(0, text="ct * (softmax(logits) - one_hot(labels)) / n")
 def _cross_entropy_vjp(ct: Any, _out: Any, logits: Any, labels: Any) -> Any:
     if type(logits) is np.ndarray and logits.dtype.name in kernels.FLOATS and isinstance(ct, np.ndarray | np.generic):
-        _, largest, sums = _rows(logits, labels)  # again: 2 us for a batch of 64, and nothing to keep alive meanwhile
         slope = np.empty(_matrix(logits).shape, logits.dtype)
         cts = np.full(labels.size, ct / max(labels.size, 1), logits.dtype)
         if labels.size:
-            kernels.softmax_cross_entropy_gradient(_matrix(logits), _vector(labels), largest, sums, cts, slope)
+            kernels.softmax_cross_entropy_gradient(_matrix(logits), _vector(labels), cts, slope)
         return slope.reshape(logits.shape)
     return ct * _slope(logits, labels)
 
