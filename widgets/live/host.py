@@ -37,7 +37,7 @@ class Host(anywidget.AnyWidget):
         pacer: who decides when to send; tests bring their own.
     """
 
-    _esm = bundle("patch.js", "host.js")
+    _esm = bundle("patch.js", "gone.js", "host.js")
     accepts: ClassVar[type] = Scene
 
     library = traitlets.Unicode().tag(sync=True)
