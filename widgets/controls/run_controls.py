@@ -186,6 +186,13 @@ class RunControls:
         if ended:
             pacer.forget(self._tick)
 
+    def tick_failed(self, why: BaseException) -> None:
+        """They are not called any more because they raised: say so where their words are."""
+        with self._lock:
+            if self._parts:
+                words = f"These controls stopped following their run: {type(why).__name__}: {why}"
+                self._parts["text"].text = f"{words}\nThe buttons still work."
+
     @property
     def text(self) -> str:
         """State and progress in words, with the reason of a failure."""
