@@ -215,6 +215,11 @@ class Wishes(Worker):
             self._let_pass(self._inside.leave)
             self._changed.notify_all()
 
+    def abandon(self) -> None:
+        """Stop, and keep to itself how that ended: the program ends, and nobody will look."""
+        self._when_settled(lambda: None)  # as if somebody waited, who is told instead of the terminal
+        self.stop()
+
     def set(self, name: str, value: float) -> None:
         """Change a hyperparameter from the next step on.
 
