@@ -86,7 +86,7 @@ def enter(run: Run) -> None:
 
 
 def stop_all(timeout: float = 2.0, with_ranks: float = 15.0) -> None:
-    """Stop all runs without a word, since nobody will wait for them: a thread that computes while Python closes may crash.
+    """Stop all runs without a word, since nobody will wait: a thread that computes while Python closes may crash.
 
     Args:
         timeout: seconds that each gets.
@@ -106,9 +106,8 @@ def _before_threads_end(callback: Callable[[], object]) -> None:
     Executors refuse work before `atexit` is served. The hook that comes earlier is private to Python; where it is
     missing, such a run ends with errors in the log.
     """
-    from concurrent import futures
+    import concurrent.futures.thread  # noqa: F401 -- now: of those that register, the last is called first
 
-    assert futures.ThreadPoolExecutor  # loaded now: the last that registers is called first
     getattr(threading, "_register_atexit", atexit.register)(callback)
 
 
