@@ -12,6 +12,7 @@ from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
 from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_gradient
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.optimizers import adam, sgd
+from lab.kernels.pooling import max_pool, max_pool_gradient, places_of_max
 from lab.kernels.warm import warm
 
 __all__ = [
@@ -27,7 +28,10 @@ __all__ = [
     "fuse",
     "have_numba",
     "kernel",
+    "max_pool",
+    "max_pool_gradient",
     "numpy_namespace",
+    "places_of_max",
     "scalar_namespace",
     "sgd",
     "softmax_cross_entropy",
