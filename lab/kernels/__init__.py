@@ -6,6 +6,7 @@ Importing this package imports no numba; where numba is missing the twins run.
 from lab.kernels.arguments import FLOATS
 from lab.kernels.cache import cache_folder
 from lab.kernels.chain import Chain, Step
+from lab.kernels.columns import col2im, im2col
 from lab.kernels.formula import Formula
 from lab.kernels.fuse import Fused, fuse
 from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
@@ -25,8 +26,10 @@ __all__ = [
     "Step",
     "adam",
     "cache_folder",
+    "col2im",
     "fuse",
     "have_numba",
+    "im2col",
     "kernel",
     "max_pool",
     "max_pool_gradient",

@@ -25,11 +25,16 @@ from lab.shapes import Shape, Spec
 # --- what fits ---------------------------------------------------------------------------------------------------
 
 
+def _named(word: str, x: Shape) -> str:
+    """The function that the user called, or would have."""
+    return f"{word}{min(max(len(x) - 2, 1), 2)}d"
+
+
 def _weights(op: str, x: Shape, weight: Shape, axis: int, groups: Any) -> None:
     """Refuse an array whose channels are not those on an axis of the weight: 1 for a convolution, 0 transposed."""
-    if len(x) < 3 or len(x) != len(weight):
+    if len(x) not in (3, 4) or len(x) != len(weight):
         raise ShapeError(
-            f"{op} takes (batch, channels, axes...) and a weight with as many axes", given=f"x {x}, weight {weight}",
+            f"{op} takes (batch, channels, one or two axes) and a weight with as many", given=f"x {x}, weight {weight}",
             hint="one example needs a batch axis of length 1, a grey image one channel: lab.reshape",
         )  # fmt: skip
     (n_groups,) = per_axis(op, "groups", groups, 1)
@@ -45,13 +50,13 @@ def _weights(op: str, x: Shape, weight: Shape, axis: int, groups: Any) -> None:
 
 
 def _plan(x: Shape, weight: Shape, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
-    op = f"conv{max(len(x) - 2, 1)}d"
+    op = _named("conv", x)
     _weights(op, x, weight, 1, groups)
     return windows(op, x[2:], weight[2:], stride, padding, dilation)
 
 
 def _plan_back(y: Shape, weight: Shape, size: Any, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
-    op = f"conv_transpose{max(len(y) - 2, 1)}d"
+    op = _named("conv_transpose", y)
     _weights(op, y, weight, 0, groups)
     if size is None:
         size = grown(op, y[2:], weight[2:], stride, padding, dilation)
@@ -65,9 +70,9 @@ def _plan_back(y: Shape, weight: Shape, size: Any, groups: Any, stride: Any, pad
 
 
 def _plan_weight(x: Shape, y: Shape, kernel: Any, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
-    if len(x) < 3 or len(x) != len(y) or x[0] != y[0]:
+    if len(x) not in (3, 4) or len(x) != len(y) or x[0] != y[0]:
         raise ShapeError(
-            "conv_weight takes two arrays (batch, channels, axes...) of one batch", given=f"x {x}, y {y}",
+            "conv_weight takes two arrays (batch, channels, one or two axes) of one batch", given=f"x {x}, y {y}",
             hint="y is as the result of a convolution of x",
         )  # fmt: skip
     plan = windows("conv_weight", x[2:], kernel, stride, padding, dilation)
@@ -132,7 +137,7 @@ _OTHER = "has a weight for other channels"
     ],
     error_samples=[
         (((1, 3, 5, 5), (2, 2, 3, 3)), {}, f"conv2d {_OTHER}"),
-        (((3, 5), (2, 3, 3)), {}, "conv1d takes (batch, channels, axes...)"),
+        (((3, 5), (2, 3, 3)), {}, "conv1d takes (batch, channels, one or two axes)"),
     ],
     reference=_conv_by_entry,
 )

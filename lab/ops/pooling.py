@@ -37,13 +37,6 @@ def _plan(word: str, x: Shape, kernel: Any, stride: Any, padding: Any) -> Window
     return plan
 
 
-def _numbers(plan: Windows) -> tuple[int, ...]:
-    """The geometry as the kernels take it: a signal is an image of one row."""
-    if len(plan.size) == 1:
-        return 1, *plan.size, 1, *plan.kernel, 1, *plan.stride, 0, *plan.before
-    return *plan.size, *plan.kernel, *plan.stride, *plan.before
-
-
 def _images(x: Any) -> Any:
     """An image or a signal in each row."""
     n = x.shape[0] * x.shape[1]
@@ -88,10 +81,10 @@ def max_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0) -
     plan = _plan("max_pool", x.shape, kernel, stride, padding)
     shape, images = (*x.shape[:2], *plan.out), _images(x)
     if not x.size or x.dtype.name not in kernels.FLOATS:
-        found = np.take_along_axis(images, kernels.places_of_max(images, *_numbers(plan)), axis=1)
+        found = np.take_along_axis(images, kernels.places_of_max(images, *plan.numbers), axis=1)
         return found.reshape(shape)
     out = np.empty((len(images), entries(plan.out)), x.dtype)
-    kernels.max_pool(images, out, *_numbers(plan))
+    kernels.max_pool(images, out, *plan.numbers)
     return out.reshape(shape)
 
 
@@ -103,7 +96,7 @@ def max_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0) -
 def argmax_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0) -> Any:
     """Where the largest entry of each window is, its number in the flattened axes: (n, c, axes...) -> integers."""
     plan = _plan("max_pool", x.shape, kernel, stride, padding)
-    return kernels.places_of_max(_images(x), *_numbers(plan)).reshape(*x.shape[:2], *plan.out)
+    return kernels.places_of_max(_images(x), *plan.numbers).reshape(*x.shape[:2], *plan.out)
 
 
 @max_pool.vjp(text="ct added to the largest entry of each window")
@@ -111,7 +104,7 @@ def _max_pool_vjp(ct: Any, _out: Any, x: Any, **options: Any) -> Any:
     plan = _plan("max_pool", tuple(x.shape), **options)
     if type(x) is np.ndarray and isinstance(ct, np.ndarray) and ct.dtype == x.dtype and x.dtype.name in kernels.FLOATS:
         slope = np.empty((x.shape[0] * x.shape[1], entries(plan.size)), x.dtype)
-        kernels.max_pool_gradient(_images(x), _images(ct), slope, *_numbers(plan))
+        kernels.max_pool_gradient(_images(x), _images(ct), slope, *plan.numbers)
         return slope.reshape(x.shape)
     rows, n = (x.shape[0], x.shape[1], entries(plan.out)), entries(plan.size)
     places = reshape(argmax_pool(x, **options), shape=rows)

@@ -1,6 +1,6 @@
 """Where the windows of a convolution or of a pooling lie: from sizes and options to counts, checked once for each.
 
-The number of spatial axes is that of the array, so that a signal, an image and a volume are one case.
+A signal has one spatial axis and an image two, and all that is said here holds for both.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ class Windows(NamedTuple):
     out: Shape
 
     @property
-    def padded(self) -> Shape:
-        """Length of each axis with its zeros around."""
-        return tuple(b + n + a for b, n, a in zip(self.before, self.size, self.after, strict=True))
+    def numbers(self) -> tuple[int, ...]:
+        """The geometry as the kernels of `kernels/columns.py` take it: a signal is an image of one row."""
+        each: tuple[Shape, ...] = (self.size, self.kernel, self.stride, self.dilation, self.before, self.out)
+        if len(self.size) == 1:
+            each = tuple((one, *part) for one, part in zip((1, 1, 1, 1, 0, 1), each, strict=True))
+        return tuple(n for part in each for n in part)
 
 
 def windows(op: str, size: Shape, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Windows:
