@@ -11,6 +11,7 @@ from lab.ops import (
     arithmetic,
     comm,
     comparisons,
+    convolution,
     counts,
     exponentials,
     index,
@@ -20,6 +21,7 @@ from lab.ops import (
     nn,
     norms,
     picking,
+    pooling,
     positions,
     products,
     random,
@@ -39,8 +41,9 @@ from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
 _FAMILIES = (
-    activations, along, arithmetic, comm, comparisons, counts, exponentials, index, joining, linalg, moving, nn, norms,
-    picking, positions, products, random, ranking, reduce, repeating, scans, shape, statistics, triangles, trigonometry,
+    activations, along, arithmetic, comm, comparisons, convolution, counts, exponentials, index, joining, linalg,
+    moving, nn, norms, picking, pooling, positions, products, random, ranking, reduce, repeating, scans, shape,
+    statistics, triangles, trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 
