@@ -20,6 +20,7 @@ from lab.ops import (
     index,
     joining,
     linalg,
+    losses,
     moving,
     nn,
     norms,
@@ -45,8 +46,8 @@ from lab.ops.sample import Sample
 
 _FAMILIES = (
     activations, along, arithmetic, bilinear, comm, comparisons, contraction, counts, determinants, exponentials,
-    factors, index, joining, linalg, moving, nn, norms, picking, positions, products, random, ranking, reduce,
-    repeating, scans, shape, statistics, systems, triangles, trigonometry,
+    factors, index, joining, linalg, losses, moving, nn, norms, picking, positions, products, random, ranking,
+    reduce, repeating, scans, shape, statistics, systems, triangles, trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 
