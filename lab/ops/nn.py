@@ -174,12 +174,12 @@ def _vector(labels: Any) -> Any:
 @cross_entropy.vjp(0, text="ct of the row * (softmax(logits) - one_hot(labels))")
 def _cross_entropy_vjp(ct: Any, _out: Any, logits: Any, labels: Any, *, reduction: str) -> Any:
     if type(logits) is np.ndarray and logits.dtype.name in kernels.FLOATS and isinstance(ct, np.ndarray | np.generic):
-        slope = np.empty(_matrix(logits).shape, logits.dtype)
+        slope = np.empty(logits.shape, logits.dtype)
         cts = np.empty(labels.size, logits.dtype)
         cts[:] = _shares(ct, labels, reduction).reshape(-1)
         if labels.size:
-            kernels.softmax_cross_entropy_gradient(_matrix(logits), _vector(labels), cts, slope)
-        return slope.reshape(logits.shape)
+            kernels.softmax_cross_entropy_gradient(_matrix(logits), _vector(labels), cts, _matrix(slope))
+        return slope  # and no view of it: a gradient that is one would be copied
     return _shares(ct, labels, reduction) * _slope(logits, labels)
 
 
