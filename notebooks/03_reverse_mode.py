@@ -340,8 +340,8 @@ one_by_one = times_as_long(lambda: sums(Value(np.ones(())), backward), lambda: s
 # %% [markdown]
 # ## Where this is used
 #
-# On a small network forty lines can be as quick: they do less. The lab's engine also notices arrays that changed since,
-# frees what it kept while it walks, and differentiates its own rules. PyTorch's walk is yours, in C++.
+# On a small network forty lines can even be quicker: they do less. The lab's engine also notices arrays that changed
+# since, frees what it kept while it walks, and differentiates its own rules. PyTorch's walk is yours, in C++.
 #
 # - A value keeps its parents and a rule: one part for each parent.
 # - Everything is walked once, after all that use it; where paths meet, parts add up.
