@@ -6,7 +6,6 @@ uses twice is written twice, so derivatives swell; counting with and without sha
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from lab.graph.make import trace
 from lab.kernels.formula import Formula
 from lab.ops.primitive import Op
 from lab.transforms.arguments import floating, function
+from lab.transforms.symbols import added, built, exact, integer
 
 Env = dict[int, Any]
 
@@ -62,7 +62,7 @@ def symbolic(f: Callable[..., Any], *like: Any) -> Expression:
         made = sympy.symbols(words, real=True)
         symbols += made
         inputs.append(_objects(made, a.shape))
-    inputs += [_objects([_exact(v) for v in np.ravel(c.numpy())], c.shape) for c in graph.captured]
+    inputs += [_objects([exact(v) for v in np.ravel(c.numpy())], c.shape) for c in graph.captured]
     env: Env = {v.number: x for v, x in zip(graph.inputs, inputs, strict=True)}
     for e in graph.equations:
         env[e.out.number] = _applied(e.op, [_read(a, env) for a in e.inputs], e.params)
@@ -112,7 +112,7 @@ class Expression:
             raise UnsupportedError("a derivative has no graph", given=repr(self)[:60], hint=".diff() goes on from here")
         symbol, env = self._symbol(by), self._env
         tangents: Env = {
-            v.number: np.vectorize(lambda s: _integer(s == symbol), otypes=[object])(env[v.number])
+            v.number: np.vectorize(lambda s: integer(s == symbol), otypes=[object])(env[v.number])
             for v in self.graph.inputs
         }
         for e in self.graph.equations:
@@ -120,7 +120,7 @@ class Expression:
             slopes = [tangents[a.number] if isinstance(a, Var) else None for a in e.inputs]
             tangents[e.out.number] = _tangent(e.op, env[e.out.number], primals, slopes, e.params)
         out = self.graph.outputs[0]
-        slope = tangents[out.number].reshape(-1)[0] if isinstance(out, Var) else _integer(0)
+        slope = tangents[out.number].reshape(-1)[0] if isinstance(out, Var) else integer(0)
         return Expression(slope, self.symbols)
 
     @property
@@ -200,23 +200,7 @@ def _read(a: Var | Literal, env: Env) -> Any:
     if isinstance(a, Var):
         return env[a.number]
     array = np.asarray(a.value)
-    return _objects([_exact(v) for v in array.ravel().tolist()], array.shape)
-
-
-def _exact(value: Any) -> Any:
-    """A number as written: 0.5 is 1/2, 0.1 is 1/10."""
-    import sympy
-
-    if isinstance(value, bool | np.bool_):
-        return sympy.true if value else sympy.false
-    number = float(value)
-    return sympy.Rational(repr(number)) if np.isfinite(number) else sympy.Float(number)
-
-
-def _integer(value: Any) -> Any:
-    import sympy
-
-    return sympy.Integer(int(value))
+    return _objects([exact(v) for v in array.ravel().tolist()], array.shape)
 
 
 def _applied(op: Op, inputs: list[Any], params: Mapping[str, Any]) -> Any:
@@ -255,117 +239,18 @@ def _tangent(op: Op, out: Any, primals: list[Any], slopes: list[Any], params: Ma
             raise UnsupportedError(
                 f"the rule of {op.name} is no formula", given=rule.text, hint=".diff() differentiates the expression"
             )
-        total = term if total is None else _each(_sum, [total, term])
-    return np.full(np.shape(out), _integer(0), object) if total is None else total
+        total = term if total is None else _each(added, [total, term])
+    return np.full(np.shape(out), integer(0), object) if total is None else total
 
 
 def _by_formula(
     text: str, names: Sequence[str], values: Sequence[Any], params: Mapping[str, Any], *, plain: bool
 ) -> Any:
-    tree, more = Formula(text).tree.body, {name: _exact(v) for name, v in params.items()}
-    return _each(lambda *xs: _built(tree, {**dict(zip(names, xs, strict=True)), **more}, plain=plain), values)
+    tree, more = Formula(text).tree.body, {name: exact(v) for name, v in params.items()}
+    return _each(lambda *xs: built(tree, {**dict(zip(names, xs, strict=True)), **more}, plain=plain), values)
 
 
 def _each(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
     shape = np.broadcast_shapes(*(np.shape(a) for a in arrays))
     flat = zip(*(np.broadcast_to(a, shape).ravel() for a in arrays), strict=True)
     return _objects([function(*row) for row in flat], shape)
-
-
-# --- formulas as expressions --------------------------------------------------------------------------------------
-
-
-def _built(node: ast.expr, names: Mapping[str, Any], *, plain: bool) -> Any:
-    """The expression of a formula's tree; `plain`: products and sums as they are written, not simplified."""
-    import sympy
-
-    def inside(child: ast.expr) -> Any:
-        return _built(child, names, plain=plain)
-
-    match node:
-        case ast.Constant(value=value):
-            return _exact(value)
-        case ast.Name(id=name):
-            return names[name] if name in names else _constants()[name]
-        case ast.UnaryOp(operand=operand):
-            return _product(_integer(-1), inside(operand)) if plain else -inside(operand)
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _relation(op)(inside(left), inside(right))
-        case ast.Call(func=ast.Name(id="where"), args=[condition, then, other]):
-            return _where(inside(condition), lambda: inside(then), lambda: inside(other))
-        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _functions():
-            return _functions()[name](*map(inside, arguments))
-        case ast.BinOp(left=left, op=op, right=right):
-            a, b = inside(left), inside(right)
-            if isinstance(op, ast.Pow):
-                return sympy.Pow(a, b)
-            if isinstance(op, ast.Mult | ast.Div):
-                b = b if isinstance(op, ast.Mult) else sympy.Pow(b, -1)
-                return _product(a, b) if plain else a * b
-            b = b if isinstance(op, ast.Add) else -b
-            return _sum(a, b) if plain else a + b
-    raise UnsupportedError("a formula cannot be written as an expression", given=ast.unparse(node), hint="use .diff()")
-
-
-def _product(a: Any, b: Any) -> Any:
-    """A product with nothing simplified but 0 and 1."""
-    import sympy
-
-    if 0 in (a, b):
-        return _integer(0)
-    return b if a == 1 else a if b == 1 else sympy.Mul(a, b, evaluate=False)
-
-
-def _sum(a: Any, b: Any) -> Any:
-    import sympy
-
-    return b if a == 0 else a if b == 0 else sympy.Add(a, b, evaluate=False)
-
-
-def _where(condition: Any, then: Callable[[], Any], other: Callable[[], Any]) -> Any:
-    """A choice; a branch that is known not to be taken is not built."""
-    import sympy
-
-    if condition in (True, False) or condition in (sympy.true, sympy.false):
-        return then() if condition else other()
-    return sympy.Piecewise((then(), condition), (other(), True))
-
-
-def _relation(op: ast.cmpop) -> Callable[[Any, Any], Any]:
-    import sympy
-
-    names = {ast.Lt: "Lt", ast.LtE: "Le", ast.Gt: "Gt", ast.GtE: "Ge", ast.Eq: "Eq", ast.NotEq: "Ne"}
-    found: Callable[[Any, Any], Any] = getattr(sympy, names[type(op)])
-    return found
-
-
-def _constants() -> dict[str, Any]:
-    import sympy
-
-    return {"pi": sympy.pi, "ln2": sympy.log(2), "ln10": sympy.log(10), "inf": sympy.oo, "nan": sympy.nan,
-            "sqrt2": sympy.sqrt(2), "sqrtpi": sympy.sqrt(sympy.pi), "sqrt2pi": sympy.sqrt(2 * sympy.pi)}  # fmt: skip
-
-
-def _functions() -> dict[str, Callable[..., Any]]:
-    """What the functions of formulas mean here; the symbols are real and finite."""
-    import sympy
-
-    inverse = {f"arc{n}": getattr(sympy, f"a{n}") for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh")}
-    words = ["sign", "floor", "sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "erf", "erfc"]
-    same = {n: getattr(sympy, n) for n in words}
-    return {
-        **same, **inverse, "abs": sympy.Abs, "ceil": sympy.ceiling, "arctan2": sympy.atan2, "maximum": sympy.Max,
-        "minimum": sympy.Min, "logical_not": sympy.Not, "logical_and": sympy.And, "logical_or": sympy.Or,
-        "logical_xor": sympy.Xor, "isnan": lambda x: sympy.false, "isinf": lambda x: sympy.false,
-        "isfinite": lambda x: sympy.true,
-        "cbrt": lambda x: sympy.sign(x) * sympy.Abs(x) ** sympy.Rational(1, 3),
-        "hypot": lambda x, y: sympy.sqrt(x**2 + y**2),
-        "exp2": lambda x: 2**x,
-        "expm1": lambda x: sympy.exp(x) - 1,
-        "log2": lambda x: sympy.log(x) / sympy.log(2),
-        "log10": lambda x: sympy.log(x) / sympy.log(10),
-        "log1p": lambda x: sympy.log(1 + x),
-        "logaddexp": lambda x, y: sympy.log(sympy.exp(x) + sympy.exp(y)),
-        "xlogy": lambda x, y: x * sympy.log(y),
-        "sigmoid": lambda x: 1 / (1 + sympy.exp(-x)),
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every transform inside every other, on a function whose derivatives are all known: the nth of x e^x is (x + n) e^x."""
+"""Every transform inside every other, on a function with known derivatives: the nth of x e^x is (x + n) e^x."""
 
 import itertools
 

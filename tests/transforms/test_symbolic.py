@@ -6,7 +6,7 @@ import pytest
 import lab
 from lab.errors import ArgumentError, ConcretizationError, UnsupportedError
 from lab.kernels.formula import FUNCTIONS
-from lab.transforms.expressions import _functions
+from lab.transforms.symbols import functions
 from tests.numerics import array
 
 SMOOTH = ["sin", "tanh", "sigmoid", "softplus", "silu", "exp", "expm1", "log1p", "log2", "log10", "rsqrt", "cbrt",
@@ -71,7 +71,7 @@ def test_it_looks_like_mathematics():
 
 
 def test_every_function_of_formulas_is_known_or_has_no_expression():
-    assert set(FUNCTIONS) - set(_functions()) == {"where", "rint", "trunc", "sinc_slope"}
+    assert set(FUNCTIONS) - set(functions()) == {"where", "rint", "trunc", "sinc_slope"}
 
 
 @pytest.mark.parametrize(
