@@ -73,9 +73,7 @@ lesson.reveal("n")
 # Both networks get five rounds through the digits, with Adam. How many of 100 new digits will the sigmoids get right?
 
 # %%
-lesson.predict(
-    "right digits", "of 100, ten layers of sigmoid", answer=lambda: 100 * result.accuracy, tolerance=3
-)
+lesson.predict("right digits", "of 100, with sigmoid", answer=lambda: 100 * result.accuracy, tolerance=3)
 
 # %%
 vanishing = lab.fit(deep(Sigmoid, "xavier"), train, validation=test, epochs=5)
@@ -123,9 +121,9 @@ Lines("layer", "log10 of the gradient", first=1, spread_1=exploded.tolist(), spr
 lesson.reveal("the first gradient")
 
 # %% [markdown]
-# A unit adds up 64 products, so each layer makes the signal larger, here about sixfold, and the gradient on its way back
-# too. Every layer gets the product of both: the curves are flat, and far off. Between 0.01 and 1 lies a spread that
-# keeps the size.
+# A unit adds up 64 products, so each layer makes the signal larger, here about sixfold, and the gradient on its way
+# back too. Every layer gets the product of both: the curves are flat, and far off. Between 0.01 and 1 lies a spread
+# that keeps the size.
 #
 # ## Build it: an init
 #
