@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 # A room may import rooms of the lines above it, and of its own line those to its left.
 LAYERS = """
-    errors words checks files logs events config shapes tree
+    errors words checks files logs memory events config shapes tree
     kernels
     ops
     autograd

@@ -6,12 +6,14 @@ Importing this package imports no numba; where numba is missing the twins run.
 from lab.kernels.arguments import FLOATS
 from lab.kernels.cache import cache_folder
 from lab.kernels.chain import Chain, Step
+from lab.kernels.columns import col2im, im2col
 from lab.kernels.formula import Formula
 from lab.kernels.fuse import Fused, fuse
 from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
 from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_gradient
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.optimizers import adam, sgd
+from lab.kernels.pooling import max_pool, max_pool_gradient, places_of_max
 from lab.kernels.warm import warm
 
 __all__ = [
@@ -24,10 +26,15 @@ __all__ = [
     "Step",
     "adam",
     "cache_folder",
+    "col2im",
     "fuse",
     "have_numba",
+    "im2col",
     "kernel",
+    "max_pool",
+    "max_pool_gradient",
     "numpy_namespace",
+    "places_of_max",
     "scalar_namespace",
     "sgd",
     "softmax_cross_entropy",

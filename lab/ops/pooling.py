@@ -1,0 +1,194 @@
+"""Pooling: one number for each window of a signal or an image, the largest entry or the mean.
+
+The largest entry is read where it is and its cotangent goes back to that place; the mean is a convolution with equal
+weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lab import kernels
+from lab.errors import ArgumentError
+from lab.ops.composite import composite
+from lab.ops.convolution import conv
+from lab.ops.picking import operand, segment_sum, take
+from lab.ops.primitive import primitive
+from lab.ops.sample import Sample
+from lab.ops.shape import cast, reshape
+from lab.ops.windows import Windows, entries, windows, wrong_rank
+from lab.shapes import Shape, Spec
+
+
+def _plan(word: str, x: Shape, kernel: Any, stride: Any, padding: Any) -> Windows:
+    ndim = len(x) - 2
+    op = f"{word}{min(max(ndim, 1), 2)}d"
+    if ndim not in (1, 2):
+        raise wrong_rank(op, x, 1 if ndim < 1 else 2)
+    plan = windows(op, x[2:], kernel, kernel if stride is None else stride, padding)
+    if plan.before != plan.after or any(2 * b > k for b, k in zip(plan.before, plan.kernel, strict=True)):
+        raise ArgumentError(
+            f"{op} takes padding of at most half its kernel, the same at both ends",
+            given=f"kernel {plan.kernel}, padding {padding!r}", hint="a window must have entries of its own",
+        )  # fmt: skip
+    return plan
+
+
+def _images(x: Any) -> Any:
+    """An image or a signal in each row."""
+    n = x.shape[0] * x.shape[1]
+    return x.reshape(n, entries(x.shape[2:]))
+
+
+def _places_by_entry(x: Any, kernel: Any, stride: Any = None, padding: int = 0) -> Any:
+    plan = _plan("max_pool", x.shape, kernel, stride, padding)
+    out = np.zeros((*x.shape[:2], *plan.out), np.int64)
+    numbers = np.arange(entries(plan.size)).reshape(plan.size)
+    for place in np.ndindex(out.shape):
+        starts = [p * s - b for p, s, b in zip(place[2:], plan.stride, plan.before, strict=True)]
+        here = tuple(slice(max(0, a), a + k) for a, k in zip(starts, plan.kernel, strict=True))
+        out[place] = numbers[here].reshape(-1)[np.argmax(x[(*place[:2], *here)])]
+    return out
+
+
+def _max_by_entry(x: Any, **options: Any) -> Any:
+    places = _places_by_entry(x, **options)
+    flat = x.reshape(*x.shape[:2], -1)
+    return np.take_along_axis(flat, places.reshape(*x.shape[:2], -1), -1).reshape(places.shape)
+
+
+_ERRORS: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+    (((2, 3),), {"kernel": 2}, "max_pool1d takes (batch, channels, length)"),
+    (((1, 1, 4),), {"kernel": 5}, "max_pool1d has a kernel that is larger than its input"),
+    (((1, 1, 4),), {"kernel": 2, "padding": 2}, "max_pool1d takes padding of at most half its kernel"),
+]
+
+
+@primitive(
+    masks=True,
+    samples=[
+        Sample(((1, 1, 6),), {"kernel": 2}),
+        Sample(((2, 2, 5, 6),), {"kernel": (3, 2), "stride": (1, 2), "padding": (1, 0)}),
+    ],
+    error_samples=_ERRORS,
+    reference=_max_by_entry,
+)
+def max_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0) -> Any:
+    """Largest entry of each window: (n, c, axes...) -> (n, c, windows...); the first of several gets the gradient."""
+    plan = _plan("max_pool", x.shape, kernel, stride, padding)
+    shape, images = (*x.shape[:2], *plan.out), _images(x)
+    if not x.size or x.dtype.name not in kernels.FLOATS:
+        found = np.take_along_axis(images, kernels.places_of_max(images, *plan.numbers), axis=1)
+        return found.reshape(shape)
+    out = np.empty((len(images), entries(plan.out)), x.dtype)
+    kernels.max_pool(images, out, *plan.numbers)
+    return out.reshape(shape)
+
+
+@primitive(
+    samples=[Sample(((1, 1, 6),), {"kernel": 2}), Sample(((2, 1, 5, 4),), {"kernel": 3, "stride": 2, "padding": 1})],
+    error_samples=_ERRORS,
+    reference=_places_by_entry,
+)
+def argmax_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0) -> Any:
+    """Where the largest entry of each window is, its number in the flattened axes: (n, c, axes...) -> integers."""
+    plan = _plan("max_pool", x.shape, kernel, stride, padding)
+    return kernels.places_of_max(_images(x), *plan.numbers).reshape(*x.shape[:2], *plan.out)
+
+
+@max_pool.vjp(text="ct added to the largest entry of each window")
+def _max_pool_vjp(ct: Any, _out: Any, x: Any, **options: Any) -> Any:
+    plan = _plan("max_pool", tuple(x.shape), **options)
+    if type(x) is np.ndarray and isinstance(ct, np.ndarray) and ct.dtype == x.dtype and x.dtype.name in kernels.FLOATS:
+        slope = np.empty((x.shape[0] * x.shape[1], entries(plan.size)), x.dtype)
+        kernels.max_pool_gradient(_images(x), _images(ct), slope, *plan.numbers)
+        return slope.reshape(x.shape)
+    rows, n = (x.shape[0], x.shape[1], entries(plan.out)), entries(plan.size)
+    places = reshape(argmax_pool(x, **options), shape=rows)
+    return reshape(segment_sum(reshape(ct, shape=rows), places, n=n, axis=2, batch=2), shape=tuple(x.shape))
+
+
+@max_pool.jvp
+def _max_pool_jvp(tangents: tuple[Any, ...], out: Any, x: Any, **options: Any) -> Any:
+    n, c = x.shape[:2]
+    places = reshape(argmax_pool(x, **options), shape=(n, c, entries(out.shape[2:])))
+    flat = reshape(tangents[0], shape=(n, c, entries(x.shape[2:])))
+    return reshape(take(flat, places, axis=2, batch=2), shape=tuple(out.shape))
+
+
+for _op in (max_pool, argmax_pool):
+
+    @_op.shaped
+    def _shape(x: Spec, *, _whole: Any = _op is argmax_pool, **options: Any) -> Spec:
+        plan = _plan("max_pool", x.shape, **options)
+        return Spec((*x.shape[:2], *plan.out), np.dtype(np.int64) if _whole else x.dtype)
+
+    @_op.batching
+    def _batch(b: int, _mapped: tuple[bool, ...], x: Any, *, _op: Any = _op, **options: Any) -> Any:
+        shape = tuple(x.shape[1:])
+        _plan("max_pool", shape, **options)
+        out = _op(reshape(x, shape=(b * shape[0], *shape[1:])), **options)
+        return reshape(out, shape=(b, shape[0], *out.shape[1:]))
+
+
+# --- with names of their own ----------------------------------------------------------------------------------------
+
+
+def _mean_by_entry(x: Any, kernel: Any, stride: Any = None, padding: Any = 0) -> Any:
+    plan = _plan("avg_pool", x.shape, kernel, stride, padding)
+    around: Any = np.pad(x, [(0, 0), (0, 0), *zip(plan.before, plan.after, strict=True)])
+    out: Any = np.zeros((*x.shape[:2], *plan.out))
+    for place in np.ndindex(plan.out):
+        starts = [p * s for p, s in zip(place, plan.stride, strict=True)]
+        here = tuple(slice(a, a + k) for a, k in zip(starts, plan.kernel, strict=True))
+        out[(..., *place)] = np.mean(around[(..., *here)], axis=tuple(range(2, x.ndim)))
+    return out
+
+
+def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The two functions for this number of axes."""
+
+    def checked(op: str, x: Any) -> Any:
+        x = operand(x)
+        if len(x.shape) != ndim + 2:
+            raise wrong_rank(op, tuple(x.shape), ndim)
+        return x
+
+    def most(x: Any, kernel: Any = 2, stride: Any = None, padding: Any = 0) -> Any:
+        return max_pool(checked(most.__name__, x), kernel=kernel, stride=stride, padding=padding)
+
+    def mean(x: Any, kernel: Any = 2, stride: Any = None, padding: Any = 0) -> Any:
+        x = checked(mean.__name__, x)
+        x = x if np.dtype(x.dtype).kind == "f" else cast(x, dtype="float64")
+        n, c, *size = x.shape
+        plan = _plan("avg_pool", tuple(x.shape), kernel, stride, padding)
+        weight = np.full((1, 1, *plan.kernel), 1.0 / entries(plan.kernel), x.dtype)
+        out = conv(reshape(x, shape=(n * c, 1, *size)), weight, stride=plan.stride, padding=padding)
+        return reshape(out, shape=(n, c, *plan.out))
+
+    axes = ("length", "height, width")[ndim - 1]
+    most.__name__, mean.__name__ = f"max_pool{ndim}d", f"avg_pool{ndim}d"
+    most.__doc__ = f"Largest entry of each window: (n, c, {axes}); windows side by side unless stride says otherwise."
+    mean.__doc__ = f"Mean of each window, zeros around counted: (n, c, {axes}); a convolution with equal weights."
+    shape, wrong = (1, 2, 4, 5)[: ndim + 2], ((2, 4),)
+    entered = [
+        composite(
+            samples=[Sample((shape,), {"kernel": 2, "stride": 1, "padding": 1})],
+            error_samples=[
+                (wrong, {}, f"{f.__name__} takes (batch, channels"),
+                ((shape,), {"kernel": 6}, f"{f.__name__} has a kernel that is larger than its input"),
+                ((shape,), {"kernel": 0}, f"{f.__name__} needs kernel as a whole number"),
+                ((shape,), {"kernel": 2, "padding": 2}, f"{f.__name__} takes padding of at most half its kernel"),
+            ],
+            reference=reference,
+        )(f)
+        for f, reference in ((most, _max_by_entry), (mean, _mean_by_entry))
+    ]
+    return entered[0], entered[1]
+
+
+max_pool1d, avg_pool1d = _with_rank(1)
+max_pool2d, avg_pool2d = _with_rank(2)

@@ -1,0 +1,124 @@
+"""A convolution, and what it is with respect to each of its operands, as matrix products (arrays in, arrays out).
+
+Each window's entries are a column of a matrix (`kernels/columns.py`) and each kernel is a row of another. The columns
+are made, used and forgotten for a few examples at a time, so that they stay in the cache and take no memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lab import kernels
+from lab.kernels.columns import col2im_twin, im2col_twin
+from lab.ops.windows import Windows, entries
+
+CACHE = 1 << 19
+"""Bytes of columns at a time: they should stay in the second-level cache of a core."""
+
+# G groups, C channels of a group (O of the result), K entries of a kernel over its channels, L windows
+
+
+class Columns:
+    """Room for the columns of some examples of a batch.
+
+    Attributes:
+        matrix: (examples at a time, G, K, L).
+    """
+
+    def __init__(self, plan: Windows, n: int, groups: int, channels: int, dtype: Any) -> None:
+        self.n, self.numbers, self.pixels = n, plan.numbers, entries(plan.size)
+        k, windows = entries(plan.kernel), entries(plan.out)
+        self.channels, self.entries = groups * channels, k * windows
+        size = self.channels * self.entries * np.dtype(dtype).itemsize
+        self.step = min(n, max(1, CACHE // max(size, 1)))
+        self.matrix: Any = np.empty((self.step, groups, channels * k, windows), dtype)
+        compiled = self.matrix.dtype.name in kernels.FLOATS
+        self.im2col, self.col2im = (kernels.im2col, kernels.col2im) if compiled else (im2col_twin, col2im_twin)
+
+    def __iter__(self) -> Iterator[tuple[slice, slice]]:
+        """Which examples, and where they are in this room."""
+        for start in range(0, self.n, max(self.step, 1)):
+            stop = min(self.n, start + self.step)
+            yield slice(start, stop), slice(stop - start)
+
+    def _rows(self, here: slice) -> Any:
+        return self.matrix[here].reshape(here.stop * self.channels, self.entries)
+
+    def fill(self, x: Any, here: slice) -> Any:
+        """The columns of examples (n, G * C, *size) as (n, G, K, L)."""
+        images = x.reshape(here.stop * self.channels, self.pixels).astype(self.matrix.dtype, copy=False)
+        self.im2col(images, self._rows(here), *self.numbers)
+        return self.matrix[here]
+
+    def add_up(self, here: slice, out: Any) -> None:
+        """Write to `out` the examples that have these columns, what overlaps summed."""
+        self.col2im(self._rows(here), out.reshape(here.stop * self.channels, self.pixels), *self.numbers)
+
+
+def correlate(x: Any, weight: Any, plan: Windows, groups: int) -> Any:
+    """Each window times each kernel, summed: the convolution of networks.
+
+    Shapes:
+        x: (n, c, *size); weight: (o, c / groups, *kernel); result: (n, o, *out).
+    """
+    n, o, dtype = x.shape[0], weight.shape[0], np.result_type(x, weight)
+    columns = Columns(plan, n, groups, weight.shape[1], dtype)
+    rows = _rows(weight, groups, dtype)
+    out: Any = np.empty((n, groups, o // groups, entries(plan.out)), dtype)
+    for there, here in columns:
+        np.matmul(rows, columns.fill(x[there], here), out=out[there])
+    return out.reshape(n, o, *plan.out)
+
+
+def spread_back(y: Any, weight: Any, plan: Windows, groups: int) -> Any:
+    """Each entry of y times its kernel, added where its window was: the transpose of `correlate` in x.
+
+    Shapes:
+        y: (n, o, *out); weight: (o, c / groups, *kernel); result: (n, c, *size).
+    """
+    n, (o, c), dtype = y.shape[0], weight.shape[:2], np.result_type(y, weight)
+    columns = Columns(plan, n, groups, c, dtype)
+    rows = _rows(weight, groups, dtype).swapaxes(-1, -2)
+    windows = y.reshape(n, groups, o // groups, entries(plan.out))
+    out: Any = np.empty((n, groups * c, *plan.size), dtype)
+    for there, here in columns:
+        np.matmul(rows, windows[there], out=columns.matrix[here])
+        columns.add_up(here, out[there])
+    return out
+
+
+def correlate_weight(x: Any, y: Any, plan: Windows, groups: int) -> Any:
+    """For each entry of a kernel what it met in x times y, summed: the transpose of `correlate` in the weight.
+
+    Shapes:
+        x: (n, c, *size); y: (n, o, *out); result: (o, c / groups, *kernel).
+    """
+    (n, c), o, dtype = x.shape[:2], y.shape[1], np.result_type(x, y)
+    columns = Columns(plan, n, groups, c // groups, dtype)
+    windows = y.reshape(n, groups, o // groups, entries(plan.out))
+    total: Any = np.zeros((groups, o // groups, c // groups * entries(plan.kernel)), dtype)
+    for there, here in columns:
+        total += np.matmul(windows[there], columns.fill(x[there], here).swapaxes(-1, -2)).sum(axis=0)
+    return total.reshape(o, c // groups, *plan.kernel)
+
+
+def _rows(weight: Any, groups: int, dtype: Any) -> Any:
+    """A kernel in each row: (G, O, K)."""
+    k = entries(weight.shape[1:])
+    return weight.astype(dtype, copy=False).reshape(groups, weight.shape[0] // groups, k)
+
+
+def meetings(plan: Windows, n: int, o: int, c: int, groups: int) -> Iterator[tuple[Any, Any, Any]]:
+    """Which entry of x meets which of the weight for which of the result: a convolution entry by entry, as defined."""
+    channels = itertools.product(range(n), range(o), range(c // groups))
+    for (b, k, i), place, tap in itertools.product(channels, np.ndindex(plan.out), np.ndindex(plan.kernel)):
+        found = tuple(
+            p * s + t * d - z
+            for p, s, t, d, z in zip(place, plan.stride, tap, plan.dilation, plan.before, strict=True)
+        )
+        if all(0 <= f < size for f, size in zip(found, plan.size, strict=True)):
+            yield (b, k // (o // groups) * (c // groups) + i, *found), (k, i, *tap), (b, k, *place)
