@@ -115,7 +115,7 @@ def _example(op: Op | Composite) -> list[str]:
         return max(int(np.prod(shape)) for shape in sample.shapes)
 
     for sample in op.samples:
-        if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbip":
+        if op.reference is None or not 1 < size(sample) <= LARGEST or any(k[0] not in "fbip" for k in sample.kinds):
             continue
         operands = list(_operands(sample))
         try:
