@@ -134,4 +134,4 @@ def dropout(x: Any, key: Any, rate: float = 0.5) -> Any:
     if np.dtype(x.dtype).kind != "f":
         raise DTypeError("dropout takes floats", given=str(x.dtype), hint="x.astype(float)")
     kept = greater_equal(random_uniform(key, shape=tuple(x.shape), dtype="float32"), np.float32(rate))
-    return where(kept, x * np.asarray(1.0 / (1.0 - rate) if rate < 1 else 0.0, x.dtype), np.zeros((), x.dtype))
+    return where(kept, x * np.asarray(1.0 / (1.0 - rate) if rate < 1 else 1.0, x.dtype), np.zeros((), x.dtype))

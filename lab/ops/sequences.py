@@ -64,6 +64,9 @@ def _embedding_batch(size: int, mapped: tuple[bool, ...], table: Any, indices: A
     return take(table, indices, axis=1, batch=1) if mapped[1] else take(table, indices, axis=1)
 
 
+_ATTENTION = "scaled_dot_product_attention"
+
+
 def _by_rows(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, scale: Any = None) -> Any:
     scores = np.einsum("...qd,...kd->...qk", q, k) * (1 / np.sqrt(q.shape[-1]) if scale is None else scale)
     allowed = np.ones(scores.shape, bool) if mask is None else np.broadcast_to(mask, scores.shape)
@@ -75,15 +78,15 @@ def _by_rows(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, sca
 @composite(
     samples=[Sample(((3, 2), (4, 2), (4, 2)), {"mask": np.array([[True, False, True, True]] * 2 + [[False] * 4])}),
              Sample(((2, 3, 2), (2, 3, 2), (2, 3, 4)), {"causal": True})],
-    error_samples=[(((3, 2), (4, 3), (4, 2)), {}, "attention needs queries, keys and values that fit"),
-                   (((3, 2), (4, 2), (3, 2)), {}, "attention needs queries, keys and values that fit"),
-                   (((2,), (4, 2), (4, 2)), {}, "attention needs queries, keys and values that fit"),
-                   (((3, 2), (4, 2), (4, 2)), {"causal": True}, "attention with causal=True needs a key for each"),
-                   (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((3, 4))}, "attention needs a mask of booleans"),
-                   (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((2, 4), bool)}, "attention (its mask) cannot broad")],
+    error_samples=[(((3, 2), (4, 3), (4, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
+                   (((3, 2), (4, 2), (3, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
+                   (((2,), (4, 2), (4, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
+                   (((3, 2), (4, 2), (4, 2)), {"causal": True}, f"{_ATTENTION} with causal=True needs a key for each"),
+                   (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((3, 4))}, f"{_ATTENTION} needs a mask of booleans"),
+                   (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((2, 4), bool)}, f"{_ATTENTION} (its mask) cannot broad")],
     reference=_by_rows,
 )  # fmt: skip
-def attention(
+def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None
 ) -> Any:
     """Means of values, weighted by softmax(query @ key.T / sqrt(d)): (..., q, d), (..., k, d), (..., k, e).
@@ -101,8 +104,10 @@ def attention(
         return matmul(softmax(scores, axis=-1), value)
     mask = operand(mask)
     if np.dtype(mask.dtype) != np.bool_:
-        raise DTypeError("attention needs a mask of booleans", given=str(mask.dtype), hint="True: look here")
-    broadcast(tuple(mask.shape), tuple(scores.shape), op="attention (its mask)")
+        raise DTypeError(
+            f"{_ATTENTION} needs a mask of booleans", given=str(mask.dtype), hint="True where a query may look"
+        )
+    broadcast(tuple(mask.shape), tuple(scores.shape), op=f"{_ATTENTION} (its mask)")
     weights = softmax(where(mask, scores, _lowest(scores)), axis=-1)
     return matmul(where(mask, weights, np.zeros((), scores.dtype)), value)
 
@@ -115,11 +120,11 @@ def _lowest(scores: Any) -> Any:
 def _fit(query: Any, key: Any, value: Any, causal: bool) -> None:
     few = min(x.ndim for x in (query, key, value)) < 2
     if few or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
-        raise ShapeError("attention needs queries, keys and values that fit",
+        raise ShapeError(f"{_ATTENTION} needs queries, keys and values that fit",
                          given=" and ".join(str(tuple(x.shape)) for x in (query, key, value)),
                          hint="(..., q, d), (..., k, d) and (..., k, e)")  # fmt: skip
     if causal and query.shape[-2] != key.shape[-2]:
-        raise ArgumentError("attention with causal=True needs a key for each query",
+        raise ArgumentError(f"{_ATTENTION} with causal=True needs a key for each query",
                             given=f"{query.shape[-2]} queries, {key.shape[-2]} keys",
                             hint="give a mask, which says who sees what")  # fmt: skip
-    broadcast(*(tuple(x.shape[:-2]) for x in (query, key, value)), op="attention")
+    broadcast(*(tuple(x.shape[:-2]) for x in (query, key, value)), op=_ATTENTION)

@@ -7,6 +7,7 @@ import pytest
 
 import lab
 from lab.errors import LabError
+from lab.ops import scaled_dot_product_attention as attention
 from tests.numerics import array, close
 
 
@@ -92,37 +93,37 @@ def test_a_causal_attention_does_not_see_what_comes():
     q, k, v = draw(3, 5, 2)
 
     def place(keys, i):
-        return lab.sum(lab.attention(q, keys, v, causal=True)[i])
+        return lab.sum(attention(q, keys, v, causal=True)[i])
 
     for i in range(5):
         slope = array(lab.grad(place)(k, i))
         assert slope[: i + 1].any() == (i > 0)  # the first sees itself alone, whatever its key
         assert not slope[i + 1 :].any()
-    close(lab.attention(q, k, v, causal=True), lab.attention(q, k, v, mask=np.tri(5, dtype=bool)))
+    close(attention(q, k, v, causal=True), attention(q, k, v, mask=np.tri(5, dtype=bool)))
 
 
 def test_who_may_look_nowhere_gets_zero_and_sends_no_gradient():
     q, k, v = draw(3, 2, 2)
     mask = np.array([[True, False], [False, False]])
-    out = lab.attention(q, k, v, mask=mask)
+    out = attention(q, k, v, mask=mask)
     close(out, np.stack([v[0], np.zeros(2)]))
-    slopes = lab.grad(lambda *p: lab.sum(lab.attention(*p, mask=mask)), argnums=(0, 1, 2))(q, k, v)
+    slopes = lab.grad(lambda *p: lab.sum(attention(*p, mask=mask)), argnums=(0, 1, 2))(q, k, v)
     close(slopes[0], np.zeros((2, 2)))
     close(slopes[2], [[1.0, 1.0], [0.0, 0.0]])
 
 
 def test_attention_to_large_scores_does_not_overflow():
     q = 1e4 * np.eye(3)
-    close(lab.attention(q, q, np.eye(3)), np.eye(3))
+    close(attention(q, q, np.eye(3)), np.eye(3))
     half = (100 * np.eye(3)).astype(np.float16)
-    close(lab.attention(half, half, half), half)
+    close(attention(half, half, half), half)
 
 
 def test_a_mask_may_be_mapped():
     q, k, v = draw(3, 4, 2)
     masks = np.stack([np.tri(4, dtype=bool), np.eye(4, dtype=bool)])
-    found = lab.vmap(lambda m: lab.attention(q, k, v, mask=m))(masks)
-    close(found, np.stack([lab.attention(q, k, v, mask=m) for m in masks]))
+    found = lab.vmap(lambda m: attention(q, k, v, mask=m))(masks)
+    close(found, np.stack([attention(q, k, v, mask=m) for m in masks]))
 
 
 @pytest.mark.parametrize(
