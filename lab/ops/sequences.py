@@ -83,7 +83,7 @@ def _by_rows(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, sca
                    (((2,), (4, 2), (4, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
                    (((3, 2), (4, 2), (4, 2)), {"causal": True}, f"{_ATTENTION} with causal=True needs a key for each"),
                    (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((3, 4))}, f"{_ATTENTION} needs a mask of booleans"),
-                   (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((2, 4), bool)}, f"{_ATTENTION} (its mask) cannot broad")],
+                   (((3, 2), (4, 2), (4, 2)), {"mask": np.ones((2, 4), bool)}, f"{_ATTENTION} (its mask) cannot")],
     reference=_by_rows,
 )  # fmt: skip
 def scaled_dot_product_attention(
