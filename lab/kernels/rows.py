@@ -46,6 +46,32 @@ def sum_of_centred(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], middle: An
 
 
 @helper()
+def write_even(
+    x: NDArray[Any], scale: NDArray[Any], shift: NDArray[Any], out: NDArray[Any], middle: Any, inverse: Any
+) -> None:
+    """Write a normalised row."""
+    for j in range(x.size):
+        out[j] = (x[j] - middle) * inverse * scale[j] + shift[j]
+
+
+@helper()
+def write_slope(
+    x: NDArray[Any], scale: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], middle: Any, inverse: Any,
+    mean: Any, along: Any,
+) -> None:  # fmt: skip
+    """Write the gradient of a row."""
+    for j in range(x.size):
+        out[j] = inverse * (ct[j] * scale[j] - mean - (x[j] - middle) * along)
+
+
+@helper()
+def add_even(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], middle: Any, inverse: Any) -> None:
+    """Add ct times the normalised row."""
+    for j in range(x.size):
+        out[j] += ct[j] * (x[j] - middle) * inverse
+
+
+@helper()
 def moments(row: NDArray[Any], epsilon: float) -> tuple[Any, Any]:
     """Mean, and 1 / sqrt(variance + epsilon), of a row that is not empty."""
     total = 0.0
@@ -125,8 +151,7 @@ def layer_norm(x: Matrix, scale: Vector, shift: Vector, out: OutMatrix, epsilon:
         raise ShapeError("layer_norm needs a scale and a shift for each column")
     for i in range(m):
         middle, inverse = moments(x[i], epsilon)
-        for j in range(n):
-            out[i, j] = (x[i, j] - middle) * inverse * scale[j] + shift[j]
+        write_even(x[i], scale, shift, out[i], middle, inverse)
 
 
 @kernel(twin=norm_gradient_twin, sample=_norm_gradient_sample, ulps=64)
@@ -154,8 +179,7 @@ def layer_norm_gradient(x: Matrix, scale: Vector, ct: Matrix, out: OutMatrix, ep
             lean += sum_of_centred(ct[i, start:stop], scale[start:stop], x[i, start:stop], middle)
         mean = x.dtype.type(flat / n)
         along = x.dtype.type(lean / n) * inverse * inverse
-        for j in range(n):
-            out[i, j] = inverse * (ct[i, j] * scale[j] - mean - (x[i, j] - middle) * along)
+        write_slope(x[i], scale, ct[i], out[i], middle, inverse, mean, along)
 
 
 @kernel(twin=norm_scale_gradient_twin, sample=_norm_scale_sample, ulps=64)
@@ -181,8 +205,7 @@ def layer_norm_scale_gradient(x: Matrix, ct: Matrix, out: OutVector, epsilon: fl
             part[j] = 0
         for i in range(first, min(first + 64, m)):
             middle, inverse = moments(x[i], epsilon)
-            for j in range(n):
-                part[j] += ct[i, j] * (x[i, j] - middle) * inverse
+            add_even(x[i], ct[i], part, middle, inverse)
         for j in range(n):
             total[j] += part[j]
     for j in range(n):

@@ -45,6 +45,8 @@ def matmul(a: Any, b: Any) -> Any:
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
         return a.dot(b)  # np.matmul costs 0.5 us more for small matrices
     _check(a, b)
+    if b.ndim == 2 and a.ndim > 2:  # one product of matrices, not one for each leading index
+        return a.reshape(-1, a.shape[-1]).dot(b).reshape(*a.shape[:-1], b.shape[1])
     return np.matmul(a, b)
 
 
@@ -68,7 +70,7 @@ def _ct(ct: Any, a: Any, b: Any) -> Any:
 
 @matmul.vjp(0, text="ct @ b.T")
 def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
-    if a_like.ndim == 2 and b.ndim == 2:
+    if a_like.ndim >= 2 and b.ndim == 2:
         return ct @ b.T
     wide = (1, *a_like.shape) if a_like.ndim == 1 else a_like.shape
     return reshape(fold(_ct(ct, a_like, b) @ swapped(_wide(b, column=True)), wide), shape=a_like.shape)
@@ -78,6 +80,9 @@ def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
 def _matmul_vjp_b(ct: Any, _out: Any, a: Any, b_like: Any) -> Any:
     if a.ndim == 2 and b_like.ndim == 2:
         return a.T @ ct
+    if b_like.ndim == 2 and a.ndim > 2:
+        rows = reshape(a, shape=(-1, a.shape[-1])), reshape(ct, shape=(-1, ct.shape[-1]))
+        return rows[0].T @ rows[1]
     wide = (*b_like.shape, 1) if b_like.ndim == 1 else b_like.shape
     return reshape(fold(swapped(_wide(a, column=False)) @ _ct(ct, a, b_like), wide), shape=b_like.shape)
 
