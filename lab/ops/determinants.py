@@ -51,7 +51,7 @@ def _over(ct: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3),)), Sample(((2, 2, 2),))],
+    samples=[Sample(((2, 2),)), Sample(((2, 3, 3),))],
     error_samples=[(((2, 3),), {}, "det needs square matrices")],
     reference=lambda a: np.prod(np.linalg.eigvals(a), axis=-1).real,
     numpy={np.linalg.det: None},
@@ -120,7 +120,7 @@ def _cofactors_jvp(tangents: tuple[Any, ...], _out: Any, a: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3), (3, 3)), kinds=("f", "p")), Sample(((2, 2, 2), (2, 2, 2)), kinds=("f", "p"))],
+    samples=[Sample(((2, 3, 3), (2, 3, 3)), kinds=("f", "p")), Sample(((4, 4), (4, 4)), kinds=("f", "p"))],
     error_samples=[(((2, 3), (2, 3)), {}, "det_slope needs square matrices"),
                    (((2, 2), (3, 3)), {}, "det_slope needs a direction for each matrix")],
     reference=lambda direction, a: _slope_by_inverse(direction, a, np.linalg.inv(a), np.linalg.det(a)),

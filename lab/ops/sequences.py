@@ -76,8 +76,9 @@ def _by_rows(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False, sca
 
 
 @composite(
-    samples=[Sample(((3, 2), (4, 2), (4, 2)), {"mask": np.array([[True, False, True, True]] * 2 + [[False] * 4])}),
-             Sample(((2, 3, 2), (2, 3, 2), (2, 3, 4)), {"causal": True})],
+    samples=[Sample(((3, 2), (3, 2), (3, 2)), {"causal": True}),
+             Sample(((2, 3, 2), (4, 2), (2, 4, 5)), {"mask": np.arange(12).reshape(3, 4) % 5 < 3}),
+             Sample(((2, 2), (2, 2), (2, 2)), {"mask": np.array([[True, False], [False, False]])})],
     error_samples=[(((3, 2), (4, 3), (4, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
                    (((3, 2), (4, 2), (3, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
                    (((2,), (4, 2), (4, 2)), {}, f"{_ATTENTION} needs queries, keys and values that fit"),
