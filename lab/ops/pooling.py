@@ -174,9 +174,10 @@ def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     most.__doc__ = f"Largest entry of each window: (n, c, {axes}); windows side by side unless stride says otherwise."
     mean.__doc__ = f"Mean of each window, zeros around counted: (n, c, {axes}); a convolution with equal weights."
     shape, wrong = (1, 2, 4, 5)[: ndim + 2], ((2, 4),)
+    small = ((1, 2, 4), (1, 1, 3, 4))[ndim - 1]  # small enough to be the example in the docstring
     entered = [
         composite(
-            samples=[Sample((shape,), {"kernel": 2, "stride": 1, "padding": 1})],
+            samples=[Sample((small,), {"kernel": 2, "stride": 1, "padding": 1})],
             error_samples=[
                 (wrong, {}, f"{f.__name__} takes (batch, channels"),
                 ((shape,), {"kernel": 6}, f"{f.__name__} has a kernel that is larger than its input"),
