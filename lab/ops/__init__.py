@@ -24,6 +24,7 @@ from lab.ops import (
     losses,
     moving,
     nn,
+    normalizing,
     norms,
     picking,
     pooling,
@@ -34,6 +35,7 @@ from lab.ops import (
     reduce,
     repeating,
     scans,
+    sequences,
     shape,
     statistics,
     systems,
@@ -48,8 +50,9 @@ from lab.ops.sample import Sample
 
 _FAMILIES = (
     activations, along, arithmetic, bilinear, comm, comparisons, contraction, convolution, counts, determinants,
-    exponentials, factors, index, joining, linalg, losses, moving, nn, norms, picking, pooling, positions, products,
-    random, ranking, reduce, repeating, scans, shape, statistics, systems, triangles, trigonometry,
+    exponentials, factors, index, joining, linalg, losses, moving, nn, normalizing, norms, picking, pooling, positions,
+    products, random, ranking, reduce, repeating, scans, sequences, shape, statistics, systems, triangles,
+    trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 
