@@ -15,7 +15,7 @@ from lab.checks import generator, whole
 from lab.errors import ArgumentError, ShapeError
 from lab.nn.init import Init, init_of
 from lab.nn.module import Module, parameter
-from lab.ops.windows import entries, per_axis
+from lab.ops.windows import entries, per_axis, windows
 
 Sizes = int | tuple[int, ...]
 Padding = int | str | tuple[int, ...] | tuple[tuple[int, int], ...]
@@ -50,10 +50,9 @@ class _Slides(Module):
                 f"the groups of {name} divide its channels", given=f"{self.n_in} to {self.n_out}, groups={self.groups}",
                 hint="groups=1, or for each channel its own: groups=n_in",
             )  # fmt: skip
+        windows(name, (1 << 30,) * self.ndim, kernel, stride, padding, dilation)  # refuses settings before any input
         self.kernel = per_axis(name, "kernel", kernel, self.ndim)
-        self.stride = per_axis(name, "stride", stride, self.ndim)
-        self.dilation = per_axis(name, "dilation", dilation, self.ndim)
-        self.padding = padding
+        self.stride, self.padding, self.dilation = stride, padding, dilation
         self.weight = parameter(self._weight(init_of(init), generator(rng)))
         self.bias = parameter(np.zeros(self.n_out)) if bias else None
 
@@ -81,16 +80,10 @@ class _Slides(Module):
         return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
 
     def describe(self) -> str:
-        usual = {"stride": (1,) * self.ndim, "padding": 0, "dilation": (1,) * self.ndim, "groups": 1}
-        options = {name: _short(value) for name, value in self._options().items() if value != usual.get(name, 0)}
-        words = [f"{name}={value!r}" for name, value in options.items()] + ["bias=False"] * (self.bias is None)
-        return ", ".join([f"{self.n_in}, {self.n_out}, {_short(self.kernel)}", *words])
-
-
-def _short(setting: Any) -> Any:
-    """(3, 3) as 3."""
-    equal = isinstance(setting, tuple) and len(set(setting)) == 1
-    return setting[0] if equal else setting
+        usual = {"stride": 1, "dilation": 1, "groups": 1}
+        words = [f"{name}={value!r}" for name, value in self._options().items() if value != usual.get(name, 0)]
+        kernel = self.kernel[0] if len(set(self.kernel)) == 1 else self.kernel
+        return ", ".join([f"{self.n_in}, {self.n_out}, {kernel}", *words, *["bias=False"] * (self.bias is None)])
 
 
 class Conv2d(_Slides):
@@ -113,6 +106,7 @@ class Conv2d(_Slides):
     Example:
         >>> from lab.data import digits
         >>> from lab.nn import Flatten, Linear, MaxPool2d, ReLU, Sequential
+        >>> from lab.optim import Adam
         >>> import lab
         >>> rng = np.random.default_rng(0)
         >>> model = Sequential(
@@ -121,8 +115,9 @@ class Conv2d(_Slides):
         >>> model[0], model.n_parameters
         (Conv2d(1, 8, 3, padding='same'), 1370)
         >>> train, test = digits(flat=False)
-        >>> run = lab.fit(model, (train.inputs[:, None], train.targets), epochs=2)  # an axis for the one channel
-        >>> run.wait().loss < 1.5
+        >>> images = train.inputs[:, None]  # an axis for the one channel
+        >>> run = lab.fit(model, (images, train.targets), optimizer=Adam(model.parameters(), 1e-2), epochs=2)
+        >>> run.wait().loss < 0.5
         True
     """
 
@@ -192,10 +187,12 @@ class ConvTranspose1d(ConvTranspose2d):
 class _Pool(Module):
     """A pooling of this kernel: no parameters."""
 
+    ndim: ClassVar[int] = 2
     function: ClassVar[Callable[..., Any]]
 
     def __init__(self, kernel: Sizes = 2, *, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         self.kernel, self.stride, self.padding = kernel, stride, padding
+        windows(type(self).__name__, (1 << 30,) * self.ndim, kernel, kernel if stride is None else stride, padding)
 
     def forward(self, x: Any) -> Any:
         """(batch, channels, axes...) -> (batch, channels, windows...)."""
@@ -227,7 +224,7 @@ class MaxPool1d(_Pool):
         [[[5.0, 2.0]]]
     """
 
-    function = staticmethod(ops.max_pool1d)
+    ndim, function = 1, staticmethod(ops.max_pool1d)
 
 
 class AvgPool2d(_Pool):
@@ -251,7 +248,7 @@ class AvgPool1d(_Pool):
         [[[3.0, 1.0]]]
     """
 
-    function = staticmethod(ops.avg_pool1d)
+    ndim, function = 1, staticmethod(ops.avg_pool1d)
 
 
 class Flatten(Module):
