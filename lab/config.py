@@ -30,6 +30,7 @@ class State:
         dtype: dtype of parameters ("float32" or "float64").
         anomaly: backward looks for nan and names the operation that made it.
         module: path of the module whose forward is running.
+        revived: a function runs again as it ran while transforms that have ended were alive: their values may be used.
     """
 
     frozen: int = -1
@@ -39,6 +40,7 @@ class State:
     dtype: str = "float32"
     anomaly: bool = False
     module: str = ""
+    revived: bool = False
 
 
 STATE: ContextVar[State] = ContextVar("lab_state", default=State())

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab import __version__, opener
+from lab.memory import DEFAULT_MB
+from lab.memory import VARIABLE as KEPT_MB
 
 MIB = 1 << 20
 LESSON_MB = 900
@@ -36,6 +38,10 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "LAB_PROGRESS": (
         "my_progress.json",
         "file with the answers to the lessons, in the folder of the notebook; empty keeps nothing",
+    ),
+    KEPT_MB: (
+        str(DEFAULT_MB),
+        "megabytes of freed memory that stay with the process; 0 leaves glibc's allocator alone",
     ),
     "LAB_CHROMIUM": ("", "path of the browser that the browser tests drive"),
 }

@@ -33,7 +33,7 @@ def solved(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The lesson as a learner leaves it who got everything right."""
     for cell in notebook.cells:
         for name, solution in SOLUTIONS.items():
-            cell.source = cell.source.replace(EXERCISES[name].stub, solution)
+            cell.source = cell.source.replace(EXERCISES[name].stub.rstrip(), solution.rstrip())
     return notebook
 
 
@@ -139,11 +139,11 @@ def test_a_lesson_shows_the_stubs_of_its_exercises_as_they_are(path):
 
 
 def functions_of(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
-    """The code of every function that a cell defines at its top level; a name may be given more than once."""
+    """The code of every function and class that a cell defines at its top level; a name may be given more than once."""
     found: dict[str, list[str]] = {}
     for cell in code_cells(notebook):
         for statement in ast.parse(cell).body:
-            if isinstance(statement, ast.FunctionDef):
+            if isinstance(statement, ast.FunctionDef | ast.ClassDef):
                 found.setdefault(statement.name, []).append(ast.get_source_segment(cell, statement) or "")
     return found
 
@@ -165,12 +165,19 @@ def stored(cell: str) -> set[str]:
     """Names that a cell binds at its top level."""
     found: set[str] = set()
     for statement in ast.parse(cell).body:
-        if not isinstance(statement, ast.FunctionDef):
+        if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
             found |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return found
 
 
-@pytest.mark.parametrize("path", LESSONS)
+ON_WORKERS = [pytest.param(path, id=path.stem) for path in sources() if "lesson.cluster(" in path.read_text("utf-8")]
+
+
+def test_the_lessons_of_many_ranks_have_workers():
+    assert {param.id for param in ON_WORKERS} >= {"00_start_here", "10_all_reduce", "15_pipeline"}
+
+
+@pytest.mark.parametrize("path", ON_WORKERS)
 def test_a_lesson_leaves_its_workers_to_a_learner_who_goes_back_and_says_how_to_end_them(path):
     notebook = lesson(path)
     assert any(cell.startswith("cluster = lesson.cluster(4)") for cell in code_cells(notebook))
@@ -198,6 +205,6 @@ def test_every_exercise_stands_in_one_lesson():
 @pytest.mark.parametrize("name", EXERCISES)
 def test_a_solution_begins_with_the_line_of_its_stub(name):
     first = EXERCISES[name].stub.splitlines()[0]
-    assert first.startswith(f"def {name}(")
+    assert first.startswith((f"def {name}(", f"class {name}:"))
     assert SOLUTIONS[name].splitlines()[0] == first
     assert SOLUTIONS[name] != EXERCISES[name].stub

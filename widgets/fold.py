@@ -118,6 +118,7 @@ class Fold(Generic[S]):
         self.keyframes: list[int] = [0]
         self._states: dict[int, S] = {0: view.start()}
         self._last = 0, self._states[0]
+        self._failed: tuple[int, int, S] | None = None  # the stretch that could not be folded, and the state before it
         self._lock = threading.Lock()
 
     def at(self, position: int) -> S:
@@ -129,11 +130,42 @@ class Fold(Generic[S]):
                 near, state = self._last
             while near < position:
                 stop = min(position, near + self._stride())
+                self._failed = near, stop, state
                 state = self.view.fold_many(state, Stretch(self.events, near, stop))
-                near = stop
+                self._failed, near = None, stop
                 self._remember(near, state)
             self._last = position, state
             return state
+
+    def culprit(self) -> int | None:
+        """Position of the event that could not be folded when a state was asked for last; None if all could.
+
+        Example:
+            >>> class Picky:
+            ...     def start(self): return 0
+            ...     def fold_many(self, state, stretch): return 1 // (700 not in range(stretch.start, stretch.stop))
+            >>> fold = Fold(Picky(), range(1000))
+            >>> fold.at(1000)
+            Traceback (most recent call last):
+                ...
+            ZeroDivisionError: integer division or modulo by zero
+            >>> fold.culprit()
+            700
+        """
+        with self._lock:
+            if self._failed is None:
+                return None
+            first, bad, state = self._failed
+            good = first
+            while bad - good > 1:
+                middle = (good + bad) // 2
+                try:
+                    self.view.fold_many(state, Stretch(self.events, first, middle))
+                except Exception:  # noqa: BLE001 - it is known that it fails; where is the question
+                    bad = middle
+                else:
+                    good = middle
+            return good
 
     def _stride(self) -> int:
         return max(256, -(-len(self.events) // (KEYFRAMES // 2)))

@@ -85,6 +85,7 @@ class View(ABC, Generic[S]):
         self.names_file = True
         self.spot: Spot | None = None
         self._told: tuple[object, Provenance] | None = None
+        self._complaint = ""
         self._fold: Fold[S] | None = None
         self._lock = threading.RLock()
         self._following = True
@@ -159,9 +160,14 @@ class View(ABC, Generic[S]):
         except Exception as why:
             raise ViewError(
                 f"{type(self).__name__} failed",
-                given=f"{type(why).__name__}: {why}",
+                given=f"{type(why).__name__}: {why}{self._culprit()}",
                 hint="only this picture is affected",
             ) from why
+
+    def _culprit(self) -> str:
+        """The event that could not be folded, in words; "" if the picture failed."""
+        place = self._fold.culprit() if self._fold is not None else None
+        return "" if place is None else f", at event {place + 1:,}, {type(self.recording[place]).__name__}"
 
     def spotlit(self, picture: Picture, state: S, spot: Spot) -> Picture:
         """The picture with what shows an event standing out; as it was where nothing shows it."""
@@ -197,7 +203,11 @@ class View(ABC, Generic[S]):
             self.position = len(self.recording)
             picture, text = self._drawn(self.position)
             self._draws_charts = isinstance(picture, Chart)
-            self._host = (ChartHost if self._draws_charts else SceneHost)(picture, text)
+            kind = ChartHost if self._draws_charts else SceneHost
+            try:
+                self._host = kind(picture, text)
+            except ViewError as why:  # it contradicts itself
+                self._host = kind(*self._failure(why))
         return self._host
 
     @property
@@ -221,11 +231,14 @@ class View(ABC, Generic[S]):
         with self._lock:
             self.position = position
             if self._host is not None:
-                self._host.show(*self._drawn(position))
+                try:
+                    self._host.show(*self._drawn(position))
+                except ViewError as why:  # it contradicts itself, or is of another kind than the first
+                    self._host.show(*self._failure(why))
                 try:
                     self.shown()
-                except Exception:
-                    log.exception("the controls around a picture could not follow it")
+                except Exception as why:  # noqa: BLE001 - it is told, and the picture goes on
+                    self._complain("the controls around a picture could not follow it", why)
 
     def hold(self) -> None:
         """Stop following the live end; a player does so when the reader looks at the past."""
@@ -276,9 +289,29 @@ class View(ABC, Generic[S]):
         """Picture and words, or the error in their place."""
         try:
             return self.picture_at(position, live=live), self.text_at(position)
-        except Exception as why:
-            log.exception("a view failed; what it watches goes on")
-            return failure(why, chart=self._draws_charts), f"This picture failed: {why}"
+        except Exception as why:  # noqa: BLE001 - it is told in place of the picture
+            return self._failure(why)
+
+    def _failure(self, why: BaseException) -> tuple[Picture, str]:
+        """The error in place of the picture, and its words."""
+        self._complain("a view failed; what it watches goes on", why)
+        return failure(why, chart=self._draws_charts), f"This picture failed: {why}"
+
+    def _complain(self, what: str, why: BaseException) -> None:
+        """To the log, once for each reason: a live view fails 15 times a second."""
+        if self._complaint != str(why):
+            self._complaint = str(why)
+            log.error(what, exc_info=why)
+
+    def tick_failed(self, why: BaseException) -> None:
+        """It is not called any more because it raised: say so in place of the picture."""
+        said = ViewError(
+            f"{type(self).__name__} stopped following", given=f"{type(why).__name__}: {why}",
+            hint=f"this is no picture of its {len(self.recording):,} events; view.follow() tries again",
+        )  # fmt: skip
+        with self._lock:
+            if self._host is not None:
+                self._host.show(*self._failure(said))
 
     # --- still pictures ---
 

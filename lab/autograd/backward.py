@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import repeat
 from typing import Any
 
@@ -76,7 +76,7 @@ class Walk:
                     given=f"{node.op.name} has no saved values any more",
                     hint="backward(retain_graph=True) the first time, or run the forward again",
                 )
-            if node.id < last:
+            if node.id < last and type(node.saved) is tuple:  # what is recomputed is compared when it is
                 for name, saved in zip(("the output", *node.op.arguments), node.saved, strict=False):
                     if mutation.changed_after(array_of(saved), node.id):
                         raise GradientError(
@@ -237,9 +237,11 @@ def _at(ct: Any, c: Any) -> Any:
     return ct if np.shape(ct) == np.shape(c) else np.broadcast_to(ct, np.shape(c))
 
 
-def edges(node: Node, ct: Any, *, general: bool, saved: tuple[Any, ...] | None = None) -> list[Any]:
+def edges(node: Node, ct: Any, *, general: bool, saved: Iterable[Any] | None = None) -> list[Any]:
     """What the rules of a node send to each parent, not yet brought to its shape; None where nothing is wanted."""
-    op, values = node.op, node.saved if saved is None else saved
+    op, values = node.op, tuple(node.saved if saved is None else saved)  # type: ignore[arg-type]
+    if op.joint is not None:
+        return op.joint(node, ct, values)
     out: list[Any] = []
     for i, parent in enumerate(node.parents):
         rule = op.rule(i)
@@ -248,7 +250,7 @@ def edges(node: Node, ct: Any, *, general: bool, saved: tuple[Any, ...] | None =
             continue
         extra = {"argument": i} if op.variadic else {}
         function = rule.general if general else rule.eager
-        out.append(function(ct, *values, **extra, **node.params))  # type: ignore[misc]
+        out.append(function(ct, *values, **extra, **node.params))
     return out
 
 

@@ -35,6 +35,7 @@ _PARAMETERS = {
     "append": "what to join at the end before the differences are taken",
     "correction": "another name of ddof",
     "ddof": "what is subtracted from the number of entries before dividing by it",
+    "delta": "where squares turn linear",
     "descending": "the largest first",
     "destination": "where they go, a number or a tuple",
     "dilation": "from one entry of the kernel to the next: a whole number, or one for each axis",
@@ -54,6 +55,7 @@ _PARAMETERS = {
     "padding": 'zeros around: a whole number, one for each axis, a pair (before, after) for each, "same" or "valid"',
     "pad_width": "how many entries to put around: a number, a pair (before, after), or a pair for each axis",
     "prepend": "what to join at the front before the differences are taken",
+    "reduction": "mean, sum, or none for the loss of each",
     "repeats": "how often, a number or one for each entry along the axis",
     "reps": "how often along each axis",
     "segment_sum.n": "number of segments",
@@ -61,6 +63,8 @@ _PARAMETERS = {
     "size": "length of the axes of the result, None for the smallest that fits",
     "source": "the axes to move, a number or a tuple",
     "stride": "from one window to the next: a whole number, or one for each axis; None, for pooling, is the kernel",
+    "subscripts": "a letter for each axis of each operand, commas between operands, those of the result behind ->",
+    "tensordot.axes": "how many axes, or two lists of them",
     "topk.k": "how many entries",
     "wrap_index.n": "length of the axis",
     "shape": "shape of the result",
@@ -86,7 +90,8 @@ def _lines(op: Op | Composite) -> Iterator[str]:
     if op.defaults:
         yield "Args:"
         for name, default in op.defaults.items():
-            yield f"    {name}: {_meaning(op.name, name)}; {default!r} unless given."
+            leads = isinstance(op, Composite) and name == op.leading
+            yield f"    {name}: {_meaning(op.name, name)}" + ("." if leads else f"; {default!r} unless given.")
     if isinstance(op, Composite):
         yield from ("Gradient:", "    that of the operations it is made of, which the graph shows.")
     else:
@@ -110,17 +115,17 @@ def _example(op: Op | Composite) -> list[str]:
         return max(int(np.prod(shape)) for shape in sample.shapes)
 
     for sample in op.samples:
-        if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbi":
+        if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbip":
             continue
         operands = list(_operands(sample))
         try:
             with np.errstate(all="raise", under="ignore"):
                 result = op.reference(*operands, **sample.params)
-        except FloatingPointError:  # those numbers are outside of where it is defined: arcsin(3)
+        except (FloatingPointError, np.linalg.LinAlgError):  # not defined there, as arcsin(3)
             operands = [x.round(2) for x in sample.draw()]
             result = op.reference(*operands, **sample.params)
         several = isinstance(result, list | tuple)
-        shown = type(result)(map(_shown, result)) if several else _shown(result)
+        shown = getattr(result, "_make", type(result))(map(_shown, result)) if several else _shown(result)
         lines = repr(shown).splitlines()
         if all(line.strip() for line in lines):  # a docstring's example ends at a blank line
             return [">>> import lab", f">>> {_call(op, sample, operands)}", *lines]
@@ -136,7 +141,10 @@ def _call(op: Op | Composite, sample: Sample, operands: list[Any]) -> str:
     words = [f"lab.tensor({x.tolist()})" for x in operands]
     if isinstance(op, Composite) and op.sequence:
         words = [f"[{', '.join(words)}]"]
-    return f"lab.{op.name}({', '.join(words + [f'{n}={v!r}' for n, v in sample.params.items()])})"
+    params = dict(sample.params)
+    if isinstance(op, Composite) and op.leading:
+        words.insert(0, repr(params.pop(op.leading)))
+    return f"lab.{op.name}({', '.join(words + [f'{n}={v!r}' for n, v in params.items()])})"
 
 
 def _operands(sample: Sample) -> Iterator[Any]:
@@ -152,5 +160,7 @@ def _operand(shape: tuple[int, ...], kind: str, number: int, *, signed: bool) ->
         return count % 2 == 0
     if kind[0] == "i":
         return count % int(kind[1:])
+    if kind == "p":
+        return np.ones(shape) + np.eye(shape[-1])
     minus = (count + number) % 2 == 1 if signed else False
     return (0.5 + number + 0.5 * count) * np.where(minus, -1, 1)

@@ -43,6 +43,11 @@ class Interpreter:
         self.level = next(_levels)
         self.alive = True
 
+    @property
+    def ended(self) -> bool:
+        """Whether its tracers must not be used: the transform is over, and nothing is run again as if it were not."""
+        return not self.alive and not STATE.get().revived
+
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Peel this level from the arguments, apply the op below, wrap the result."""
         raise TypeError(f"{type(self).__name__} does not say what applying an op means")
@@ -143,12 +148,8 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             continue
         if not isinstance(a, Tracer):  # something that has to be made an array, or refused
             return bind(op, tuple(x if isinstance(x, Tensor) else operand(op, x) for x in args), params)
-        if not a.interp.alive:
-            raise TracerLeakError(
-                "a value from inside a finished transform was used after its end",
-                given=f"a value of {a.interp.word} in {op.name}",
-                hint="return it from the function instead of storing it outside",
-            )
+        if not a.interp.alive and a.interp.ended:
+            raise leaked(a, op.name)
         if top is None or a.interp.level > top.level:
             top = a.interp
     if op.collective:  # the axis counts as an argument
@@ -158,3 +159,28 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if top is None:
         return apply_plain(op, args, params)
     return top.apply(op, args, params)
+
+
+def newest(values: Sequence[Any]) -> Interpreter | None:
+    """The highest interpreter among some values, None if all are plain: for what is applied, but is no op.
+
+    Raises:
+        TracerLeakError: a tracer of a transform that has ended.
+    """
+    top: Interpreter | None = None
+    for a in values:
+        if isinstance(a, Tracer):
+            if a.interp.ended:
+                raise leaked(a, "a function")
+            if top is None or a.interp.level > top.level:
+                top = a.interp
+    return top
+
+
+def leaked(a: Tracer, where: str) -> TracerLeakError:
+    """The error for a value that outlived its transform."""
+    return TracerLeakError(
+        "a value from inside a finished transform was used after its end",
+        given=f"a value of {a.interp.word} in {where}",
+        hint="return it from the function instead of storing it outside",
+    )

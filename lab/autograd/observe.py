@@ -116,7 +116,7 @@ def hold_node(node: Node, ct: Any) -> None:
 
 def _keep_for_rules(node: Node) -> None:
     """Emit what the rules of a node read and no node holds: constants and parameters."""
-    n_operands, saved = len(node.parents), node.saved or ()
+    n_operands, saved = len(node.parents), tuple(node.saved or ())
     for i, (parent, operand) in enumerate(zip(node.parents, saved[1:], strict=False)):
         if parent is None and operand is not None:
             _keep_operand(node, i, operand)

@@ -180,6 +180,7 @@ _REST = _refused("% of tensors is not among the operations", "x - y * lab.floor(
 _BOTH = _refused("divmod of tensors is not among the operations", "q = lab.floor(x / y), then x - y * q")
 attach(__floordiv__=_WHOLE, __rfloordiv__=_WHOLE, __mod__=_REST, __rmod__=_REST, __divmod__=_BOTH, __rdivmod__=_BOTH)
 attach(__round__=_refused("a tensor is not rounded", "round(x.item(), 2) for one number, f'{x:.2f}' to print it"))
-attach(reshape=_reshape, transpose=_transpose, astype=_astype, T=property(ops.transpose.apply))
+attach(reshape=_reshape, transpose=_transpose, astype=_astype, T=property(ops.transpose.apply),
+       mT=property(ops.matrix_transpose))  # fmt: skip
 attach(__getitem__=_getitem, __len__=_len, __iter__=_iter)
 attach(__float__=_scalar(float), __int__=_scalar(int), __bool__=_bool, __index__=_index)

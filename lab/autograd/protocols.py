@@ -73,16 +73,6 @@ def _near(name: str) -> str:
     return f"lab has lab.{close[0]}, or use {other}" if close else f"use {other}"
 
 
-def _dot(a: Any, b: Any) -> Any:
-    if not np.ndim(a) or not np.ndim(b):
-        return ops.multiply.apply(a, b)
-    if np.ndim(b) > 2:  # NumPy's dot is another product there
-        raise UnsupportedError(
-            "np.dot of more than two axes does not work on a tensor", given=kinds((a, b)), hint="use @"
-        )
-    return ops.matmul.apply(a, b)
-
-
 def _spelled(record: Op | Composite, function: Any, own: Callable[..., Any] | None) -> Callable[..., Any]:
     """NumPy's call of a function turned into ours: the operands first, then what both have a parameter for."""
     if own is not None:
@@ -113,7 +103,6 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 } | {
     np.concatenate: concatenate,
     np.where: ops.where.apply,
-    np.dot: _dot,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a: a.size,

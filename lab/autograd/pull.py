@@ -62,7 +62,7 @@ def general_pull(op: Op) -> Pull:
     """For any op."""
 
     def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
-        saved: Any = node.saved
+        saved = tuple(node.saved)  # type: ignore[arg-type]
         for i, parent in enumerate(node.parents):
             rule = op.rule(i)
             if parent is None or rule is None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from lab.autograd.backward import Walk, run_general
 from lab.autograd.interpreter import Interpreter, Tracer
 from lab.autograd.observe import observe_op, remember_line
-from lab.autograd.tape import Leaf, record
+from lab.autograd.tape import Leaf, Node, record
 from lab.config import STATE
 from lab.events.bus import bus
 from lab.events.catalogue import BackwardFinished
@@ -41,11 +41,15 @@ class Reverse(Interpreter):
         if parents.count(None) == len(parents):
             return out
         node = record(op, parents, lower, out, params)
+        self.noted(node, lower, out)
         if state.anomaly:
             remember_line(node)
         if bus.operations:
             observe_op(op, node, lower, out, self.level)
         return Tracer(self, out, node)
+
+    def noted(self, node: Node, operands: Sequence[Any], out: Any) -> None:
+        """Told of every node; for who wants to know more of it than its rules read (`check_grads`)."""
 
     def gradients(self, out: Any, ct: Any, leaves: Sequence[Tracer], *, keep: bool = False) -> list[Any]:
         """The cotangent of each leaf, None where `out` does not depend on it.

@@ -6,7 +6,7 @@ graph that is dropped is freed at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, ClassVar, TypeAlias
 
@@ -47,7 +47,8 @@ class Node:
         id: larger than the ids of its parents.
         op: its record.
         parents: for each operand its node, None where nothing is tracked.
-        saved: (output, *operands) as far as a wanted rule reads them, None elsewhere; None once freed by a walk.
+        saved: (output, *operands) as far as a wanted rule reads them, None elsewhere; None once freed by a walk. Read
+            once in a walk: under `checkpoint` it is computed when it is iterated over.
         fit: for each operand the Spec that its gradient must be brought to, None where it fits; None if all do.
         params: parameters of the op, empty for most.
         hooks: called with the cotangent.
@@ -62,7 +63,7 @@ class Node:
     id: int
     op: Op
     parents: tuple[AnyNode | None, ...]
-    saved: tuple[Any, ...] | None
+    saved: Iterable[Any] | None
     fit: tuple[Spec | None, ...] | None
     params: dict[str, Any]
     hooks: list[Callable[[Any], Any]] | None

@@ -71,7 +71,7 @@ class Condition:
     """A breakpoint on what passes: holds where all that it says is so.
 
     Attributes:
-        at: name of an operation, path of a module, or number of a node; "" for any.
+        at: name of an operation, path of a module (what is within it counts), or number of a node; "" for any.
         unit: one of UNITS, "" for both.
         nonfinite: only where the value holds nan or inf.
 
@@ -90,7 +90,9 @@ class Condition:
         """Whether it is so."""
         if self.unit and passing.unit != self.unit:
             return False
-        if self.at and self.at not in {passing.op, passing.module, str(passing.node)}:
+        if self.at and not (
+            self.at in {passing.op, passing.module, str(passing.node)} or passing.module.startswith(f"{self.at}.")
+        ):
             return False
         return not self.nonfinite or (passing.value is not None and not bool(np.isfinite(passing.value).all()))
 

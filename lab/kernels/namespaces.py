@@ -1,7 +1,7 @@
 """What the functions of a formula mean: on NumPy arrays, and on single numbers inside a compiled loop.
 
 Both give the same values, nan and inf included; the scalar ones are within a few units in the last place
-(`scalars.py`). Where NumPy has no such function (erf), the same compiled loop serves arrays.
+(`scalars.py`). Where NumPy has no such function (erf, sigmoid), the same compiled loop serves arrays.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ def sigmoid(x: ArrayLike) -> Any:
         >>> [float(y) for y in sigmoid(np.array([-1000.0, 0.0, 1000.0]))]
         [0.0, 0.5, 1.0]
     """
-    x = np.asarray(x)
-    z = np.exp(-np.abs(x))
-    return np.where(x < 0, z, z.dtype.type(1)) / (1 + z)
+    return _one_loop("sigmoid")(x)
 
 
 def xlogy(x: ArrayLike, y: ArrayLike) -> Any:

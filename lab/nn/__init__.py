@@ -14,7 +14,7 @@ from lab.nn.convolution import (
 )
 from lab.nn.init import INITS, kaiming, xavier
 from lab.nn.linear import Linear
-from lab.nn.losses import cross_entropy, mse
+from lab.nn.losses import bce_with_logits, cross_entropy, huber, kl, l1, mse, nll
 from lab.nn.module import Module, parameter
 from lab.nn.sequential import Sequential, mlp
 from lab.nn.structure import Skeleton
@@ -44,10 +44,15 @@ __all__ = [
     "Tanh",
     "Transformer",
     "TransformerBlock",
+    "bce_with_logits",
     "cross_entropy",
+    "huber",
     "kaiming",
+    "kl",
+    "l1",
     "mlp",
     "mse",
+    "nll",
     "parameter",
     "xavier",
 ]

@@ -9,14 +9,19 @@ from lab.ops import (
     activations,
     along,
     arithmetic,
+    bilinear,
     comm,
     comparisons,
+    contraction,
     convolution,
     counts,
+    determinants,
     exponentials,
+    factors,
     index,
     joining,
     linalg,
+    losses,
     moving,
     nn,
     norms,
@@ -31,6 +36,7 @@ from lab.ops import (
     scans,
     shape,
     statistics,
+    systems,
     triangles,
     trigonometry,
 )
@@ -41,9 +47,9 @@ from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
 _FAMILIES = (
-    activations, along, arithmetic, comm, comparisons, convolution, counts, exponentials, index, joining, linalg,
-    moving, nn, norms, picking, pooling, positions, products, random, ranking, reduce, repeating, scans, shape,
-    statistics, triangles, trigonometry,
+    activations, along, arithmetic, bilinear, comm, comparisons, contraction, convolution, counts, determinants,
+    exponentials, factors, index, joining, linalg, losses, moving, nn, norms, picking, pooling, positions, products,
+    random, ranking, reduce, repeating, scans, shape, statistics, systems, triangles, trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 

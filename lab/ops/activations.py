@@ -7,23 +7,20 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ArgumentError
-from lab.kernels.loops import Looped
-from lab.kernels.namespaces import sigmoid as sigmoid_of_arrays
 from lab.ops.composite import composite
 from lab.ops.elementwise import MORE_SHAPES, elementwise, kink
-from lab.ops.primitive import Op
 from lab.ops.sample import Sample
 
 sigmoid = elementwise(
-    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], ufunc=sigmoid_of_arrays,
+    "sigmoid", "x", "sigmoid(x)", ["out * (1 - out)"], looped=True,
     reference=lambda x: 0.5 * (1 + np.tanh(x / 2)), method=True, doc="1 / (1 + exp(-x)), elementwise.",
 )  # fmt: skip
 log_sigmoid = elementwise(
-    "log_sigmoid", "x", "minimum(x, 0) - log1p(exp(-abs(x)))", ["sigmoid(-x)"], precision="wide",
+    "log_sigmoid", "x", "minimum(x, 0) - log1p(exp(-abs(x)))", ["sigmoid(-x)"], precision="wide", looped=True,
     reference=lambda x: -np.logaddexp(0, -x), doc="log(sigmoid(x)) without overflow, elementwise.",
 )  # fmt: skip
 softplus = elementwise(
-    "softplus", "x", "maximum(x, 0) + log1p(exp(-abs(x)))", ["sigmoid(x)"], precision="wide",
+    "softplus", "x", "maximum(x, 0) + log1p(exp(-abs(x)))", ["sigmoid(x)"], precision="wide", looped=True,
     reference=lambda x: np.logaddexp(0, x), doc="log(1 + exp(x)) without overflow, elementwise: a smooth relu.",
 )  # fmt: skip
 relu = elementwise(
@@ -67,17 +64,9 @@ elu = elementwise(
     doc="x above 0, alpha * (exp(x) - 1) below; where alpha is not 1, its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
 silu = elementwise(
-    "silu", "x", "x * sigmoid(x)", ["sigmoid(x) * (1 + x * sigmoid(-x))"], reference=lambda x: x / (1 + np.exp(-x)),
-    doc="x * sigmoid(x), elementwise; also called swish.",
+    "silu", "x", "x * sigmoid(x)", ["sigmoid(x) * (1 + x * sigmoid(-x))"], looped=True,
+    reference=lambda x: x / (1 + np.exp(-x)), doc="x * sigmoid(x), elementwise; also called swish.",
 )  # fmt: skip
-
-
-def _in_loops(op: Op) -> Op:
-    """Let the forward and the rule of an op of x run in a compiled loop each: in NumPy they take ten steps or more."""
-    op.forward = Looped(op.formula, op.arguments)
-    rule = Looped(op.rule_text(0), ("ct", "x"))
-    op.rules[0].eager = lambda ct, _out, x: rule(ct, x)  # type: ignore[union-attr]
-    return op
 
 
 def _normal_cdf(x: Any) -> Any:
@@ -86,20 +75,20 @@ def _normal_cdf(x: Any) -> Any:
     return 0.5 * erfc.reference(-x / np.sqrt(2.0))  # type: ignore[misc]
 
 
-gelu_erf = _in_loops(elementwise(
+gelu_erf = elementwise(
     # erfc, not 1 + erf, which has no digits left for x < -5
     "gelu_erf", "x", "0.5 * x * erfc(-x / sqrt2)", ["0.5 * erfc(-x / sqrt2) + x * exp(-0.5 * x * x) / sqrt2pi"],
-    reference=lambda x: x * _normal_cdf(x),
+    reference=lambda x: x * _normal_cdf(x), looped=True,
     doc="x times the share of a normal distribution below x, elementwise: gelu as it is defined.",
-))  # fmt: skip
+)  # fmt: skip
 _SIGMOID = "sigmoid({}1.5957691216057308 * (x + 0.044715 * x * x * x))"
-gelu_tanh = _in_loops(elementwise(
+gelu_tanh = elementwise(
     # 0.5 * (1 + tanh(u)) is sigmoid(2 * u), and keeps its digits for negative u; 1.5957... is 2 * sqrt(2 / pi)
     "gelu_tanh", "x", f"x * {_SIGMOID.format('')}",
     [f"{_SIGMOID.format('')} * (1 + x * {_SIGMOID.format('-')} * 1.5957691216057308 * (1 + 0.134145 * x * x))"],
-    reference=lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+    reference=lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), looped=True,
     doc="The approximation of gelu by a hyperbolic tangent, elementwise (Hendrycks and Gimpel, arXiv:1606.08415).",
-))  # fmt: skip
+)  # fmt: skip
 
 
 def _gelu(x: Any, approximate: str = "none") -> Any:

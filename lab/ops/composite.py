@@ -29,6 +29,7 @@ class Composite:
         arguments, defaults, doc: as of an Op, read from the function.
         samples, error_samples, reference, numpy, method: as of an Op.
         sequence: the operands come as one list, as in `lab.stack([a, b])`.
+        leading: a parameter that stands before the operands, as in `lab.einsum("ij->ji", x)`, or "".
 
     Example:
         >>> from lab.ops.composite import COMPOSITES, composite
@@ -42,8 +43,8 @@ class Composite:
     """
 
     __slots__ = (
-        "apply", "arguments", "defaults", "doc", "error_samples", "fixed", "function", "method", "name", "numpy",
-        "reference", "samples", "sequence",
+        "apply", "arguments", "defaults", "doc", "error_samples", "fixed", "function", "leading", "method", "name",
+        "numpy", "reference", "samples", "sequence",
     )  # fmt: skip
 
     def __init__(
@@ -56,17 +57,18 @@ class Composite:
         numpy: Mapping[Any, Callable[..., Any] | None] | None = None,
         method: bool = False,
         sequence: bool = False,
+        leading: str = "",
     ) -> None:
         name = function.__name__.rstrip("_")
         if name in PRIMITIVES or name in COMPOSITES:
             raise ArgumentError("an op of that name exists", given=name, hint="another name")
         parameters = inspect.signature(function).parameters
-        self.name, self.function, self.sequence = name, function, sequence
-        self.arguments = tuple(
-            f"*{n}" if sequence else n for n, p in parameters.items() if _is_operand(p)
-        )
+        self.name, self.function, self.sequence, self.leading = name, function, sequence, leading
+        operands = [n for n, p in parameters.items() if _is_operand(p) and n != leading]
+        several = sequence or any(p.kind is p.VAR_POSITIONAL for p in parameters.values())
+        self.arguments = tuple(f"*{n}" if several else n for n in operands)
         self.defaults: dict[str, Any] = {
-            n: None if p.default is p.empty else p.default for n, p in parameters.items() if not _is_operand(p)
+            n: None if p.default is p.empty else p.default for n, p in parameters.items() if n not in operands
         }
         self.fixed: dict[str, Callable[[], Any]] = {}
         self.doc = inspect.cleandoc(function.__doc__ or "")
@@ -79,7 +81,9 @@ class Composite:
         return f"<composite {self.name}({', '.join((*self.arguments, *self.defaults))})>"
 
     def __call__(self, *operands: Any, **params: Any) -> Any:
-        """The function with its operands one by one, whether or not it takes them as a list."""
+        """The function with its operands one by one and first, however it takes them."""
+        if self.leading:
+            return self.apply(params.pop(self.leading), *operands, **params)
         return self.apply(list(operands), **params) if self.sequence else self.apply(*operands, **params)
 
 

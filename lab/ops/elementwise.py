@@ -16,6 +16,7 @@ import numpy as np
 from lab.config import STATE
 from lab.errors import DTypeError
 from lab.kernels.formula import Formula
+from lab.kernels.loops import looped_of
 from lab.kernels.namespaces import numpy_namespace
 from lab.ops.primitive import PRIMITIVES, Op, formula_rule
 from lab.ops.sample import Sample
@@ -34,6 +35,7 @@ def elementwise(
     doc: str,
     reference: Callable[..., Any],
     ufunc: Callable[..., Any] | None = None,
+    looped: bool = False,
     parameters: Mapping[str, float] | None = None,
     fixed: Mapping[str, Callable[[], Any]] | None = None,
     samples: Sequence[Sample] | None = None,
@@ -53,6 +55,7 @@ def elementwise(
         formula: the forward.
         rules: for each argument its partial derivative, or the whole rule if it mentions `ct`; None: no gradient.
         ufunc: a NumPy function that computes the formula faster than its parts.
+        looped: the formula and its rules run in a compiled loop each; for those that take NumPy five passes or more.
         parameters: numbers in the formula that the user may give, with their defaults; fixed when the op is recorded.
         fixed: parameters of the formula that the State fixes when the op is recorded.
         samples: rows for the tests, where those that follow from the number of operands and `domain` do not do.
@@ -66,7 +69,7 @@ def elementwise(
     """
     operands = tuple(a.strip() for a in arguments.split(","))
     words = (*(parameters or {}), *(fixed or {}))
-    forward = ufunc or Formula(formula).compile(NUMPY, (*operands, *words))
+    forward = looped_of(formula, operands) if looped else ufunc or Formula(formula).compile(NUMPY, (*operands, *words))
     # Before the op is entered in the table: a rule that cannot be read leaves nothing behind.
     made = [
         None if text is None else formula_rule(i, text, operands, NUMPY, words) for i, text in enumerate(rules)
@@ -88,9 +91,20 @@ def elementwise(
         method=method,
     )
     op.rules = made
+    for rule in made if looped else ():
+        if rule is not None:
+            rule.eager = _looped_rule(rule.text, operands)
     op.shape = _shape_rule(op)
     op.batch = _batch_rule(op)
     return op
+
+
+def _looped_rule(text: str, operands: tuple[str, ...]) -> Callable[..., Any]:
+    """A rule on arrays as one loop over those that it reads."""
+    formula = Formula(text)
+    places = [i for i, name in enumerate(("ct", "out", *operands)) if name in formula.names]
+    loop = looped_of(text, tuple(("ct", "out", *operands)[i] for i in places))
+    return lambda *arrays: loop(*(arrays[i] for i in places))
 
 
 SHAPES: dict[int, list[tuple[tuple[int, ...], ...]]] = {

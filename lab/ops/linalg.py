@@ -55,7 +55,8 @@ def _wide(x: Any, column: bool) -> Any:
     return reshape(x, shape=(x.shape[0], 1) if column else (1, x.shape[0]))
 
 
-def _swap(x: Any) -> Any:
+def swapped(x: Any) -> Any:
+    """Matrices with rows and columns exchanged."""
     return transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -70,7 +71,7 @@ def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
     if a_like.ndim == 2 and b.ndim == 2:
         return ct @ b.T
     wide = (1, *a_like.shape) if a_like.ndim == 1 else a_like.shape
-    return reshape(fold(_ct(ct, a_like, b) @ _swap(_wide(b, column=True)), wide), shape=a_like.shape)
+    return reshape(fold(_ct(ct, a_like, b) @ swapped(_wide(b, column=True)), wide), shape=a_like.shape)
 
 
 @matmul.vjp(1, text="a.T @ ct")
@@ -78,7 +79,7 @@ def _matmul_vjp_b(ct: Any, _out: Any, a: Any, b_like: Any) -> Any:
     if a.ndim == 2 and b_like.ndim == 2:
         return a.T @ ct
     wide = (*b_like.shape, 1) if b_like.ndim == 1 else b_like.shape
-    return reshape(fold(_swap(_wide(a, column=False)) @ _ct(ct, a, b_like), wide), shape=b_like.shape)
+    return reshape(fold(swapped(_wide(a, column=False)) @ _ct(ct, a, b_like), wide), shape=b_like.shape)
 
 
 @matmul.shaped

@@ -45,6 +45,22 @@ def swapaxes(x: Any, axis1: int = -1, axis2: int = -2) -> Any:
 
 
 @composite(
+    samples=[Sample(((2, 3),)), Sample(((2, 3, 4),))],
+    error_samples=[(((3,),), {}, "matrix_transpose needs a matrix")],
+    reference=lambda x: np.einsum("...ij->...ji", x),
+    numpy={np.matrix_transpose: None, np.linalg.matrix_transpose: None},
+)
+def matrix_transpose(x: Any) -> Any:
+    """Matrices with rows and columns exchanged: (..., m, n) -> (..., n, m)."""
+    x = operand(x)
+    if x.ndim < 2:
+        raise ShapeError(
+            "matrix_transpose needs a matrix", given=f"shape {tuple(x.shape)}", hint="x[None] makes a vector a row"
+        )
+    return transpose(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+@composite(
     samples=[Sample(((2, 3),), {"source": 0, "destination": -1}),
         Sample(((2, 3, 4),), {"source": (0, 1), "destination": (1, 2)})],
     error_samples=[

@@ -68,6 +68,8 @@ class Op:
         defaults: parameters and their defaults; a parameter is fixed when the op is recorded.
         complete: every argument has a rule (known from the first call on).
         pull: sends a node's cotangent to its parents; made with `apply`.
+        joint: one rule for all arguments at once, `joint(node, ct, saved) -> [cotangents]`, in place of `rules`, which
+            then only tell that there is one. Of a function with a rule of its own; None for every op of the table.
         forward: arrays in, array out: `forward(*arrays, **params)`.
         rules: one Rule (or None: not differentiable) for each argument; one shared by all for a variadic op.
         tangent: forward mode: `tangent(tangents, out, *args, **params)`, a missing tangent is None; elementwise and
@@ -86,6 +88,7 @@ class Op:
         numpy: which of NumPy's functions (not ufuncs, which are found by name) it is on a tensor; each with None if its
             parameters have the same names, or with a function that takes NumPy's call.
         method: Tensor has it as a method, too.
+        listed: it stands in PRIMITIVES (an argument only).
 
     Example:
         >>> from lab.ops import PRIMITIVES
@@ -96,8 +99,8 @@ class Op:
 
     __slots__ = (
         "apply", "arguments", "batch", "collective", "complete", "defaults", "doc", "elementwise", "error_samples",
-        "fixed", "formula", "forward", "linear", "masks", "method", "name", "numpy", "precision", "pull", "reference",
-        "rules", "samples", "shape", "singular", "tangent", "variadic",
+        "fixed", "formula", "forward", "joint", "linear", "masks", "method", "name", "numpy", "precision", "pull",
+        "reference", "rules", "samples", "shape", "singular", "tangent", "variadic",
     )  # fmt: skip
 
     def __init__(
@@ -120,8 +123,9 @@ class Op:
         collective: bool = False,
         numpy: Mapping[Any, Callable[..., Any] | None] | None = None,
         method: bool = False,
+        listed: bool = True,
     ) -> None:
-        if name in PRIMITIVES:
+        if listed and name in PRIMITIVES:
             raise ArgumentError(
                 "an op of that name exists", given=name, hint=f'another name, or first: del lab.PRIMITIVES["{name}"]'
             )
@@ -141,9 +145,11 @@ class Op:
         self.batch: Callable[..., Any] | None = None
         self.shape: Callable[..., Spec] = self._shape_by_trial
         self.pull: Callable[..., None] | None = None
+        self.joint: Callable[..., list[Any]] | None = None
         self.complete = False
         self.apply: Callable[..., Any] = self._first
-        PRIMITIVES[name] = self
+        if listed:
+            PRIMITIVES[name] = self
 
     def __repr__(self) -> str:
         return f"<op {self.name}({', '.join((*self.arguments, *self.defaults))})>"

@@ -5,7 +5,9 @@ Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philo
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -14,8 +16,47 @@ from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.shapes import Spec
 
+Key: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
-def random_key(rng: int | np.random.Generator | None = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
+
+class Drawn:
+    """The keys that `random_key` made in a block, so that the block can run again with the same ones.
+
+    Example:
+        >>> keys = Drawn()
+        >>> with keys: first = random_key()
+        >>> with keys: again = random_key()
+        >>> bool((first == again).all())
+        True
+    """
+
+    def __init__(self) -> None:
+        self._keys: list[Key] = []
+        self._n_taken = 0
+        self._outer: Drawn | None = None
+        self._tokens: list[Any] = []
+
+    def __enter__(self) -> Self:
+        self._n_taken, self._outer = 0, _DRAWN.get()
+        self._tokens.append(_DRAWN.set(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _DRAWN.reset(self._tokens.pop())
+        self._outer = None
+
+    def take(self, make: Callable[[], Key]) -> Key:
+        """The key that was drawn at this place the last time, else a new one."""
+        if self._n_taken == len(self._keys):
+            self._keys.append(make() if self._outer is None else self._outer.take(make))
+        self._n_taken += 1
+        return self._keys[self._n_taken - 1].copy()
+
+
+_DRAWN: ContextVar[Drawn | None] = ContextVar("lab_drawn_keys", default=None)
+
+
+def random_key(rng: int | np.random.Generator | None = None) -> Key:
     """A key, two 64-bit numbers, for the random ops.
 
     Args:
@@ -25,6 +66,11 @@ def random_key(rng: int | np.random.Generator | None = None) -> np.ndarray[Any, 
         >>> bool((random_key(0) == random_key(0)).all())
         True
     """
+    drawn = _DRAWN.get()
+    return _new_key(rng) if drawn is None else drawn.take(lambda: _new_key(rng))
+
+
+def _new_key(rng: int | np.random.Generator | None) -> Key:
     try:
         return np.random.default_rng(rng).integers(0, 2**63, 2).astype(np.uint64)
     except (TypeError, ValueError) as why:

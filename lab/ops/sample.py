@@ -19,7 +19,8 @@ class Sample:
         shapes: one per operand.
         params: parameters of the op.
         domain: floats are drawn uniformly from here; one pair for all operands, or one for each.
-        kinds: "f" float, "b" bool, "i5" integers below 5, "k" a random key; one letter for all or one for each operand.
+        kinds: "f" float, "b" bool, "i5" integers below 5, "k" a random key, "p" positive definite
+            matrices; one letter for all or one for each operand.
         differentiable: numbers of the operands whose gradient is tested; None: all float ones.
     """
 
@@ -52,4 +53,7 @@ def _draw(rng: np.random.Generator, shape: Shape, kind: str, domain: tuple[float
         return np.asarray(rng.integers(0, int(kind[1:]), shape))
     if kind == "k":
         return rng.integers(0, 2**63, (*shape, 2)).astype(np.uint64)
-    return np.asarray(rng.uniform(*domain, shape)).astype(dtype)
+    x = rng.uniform(*domain, shape)
+    if kind == "p":
+        x = x @ np.swapaxes(x, -1, -2) + np.eye(shape[-1])
+    return np.asarray(x).astype(dtype)

@@ -22,6 +22,7 @@ from typing import IO, Any
 
 from lab.teach.pack import pack
 from lab.teach.plain import Plain, decode
+from lab.teach.source import code_of
 
 START_SECONDS = 60.0
 """For the interpreter to start and import NumPy and the lab, on a busy machine; not counted as the learner's."""
@@ -71,7 +72,7 @@ def run_guarded(
         >>> run_guarded(lambda x: x + 1, [(1,), ("a",)], call=lambda f, x: f(x))[1].failure
         'TypeError'
     """
-    code = getattr(function, "__code__", None)
+    code = code_of(function)
     filename = code.co_filename if code else ""
     job = pack((call, function, [tuple(c) for c in cases], filename, int(timeout) + 2))
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from lab.teach.exercises import EXERCISES
 from lab.teach.predict import Prediction
 from lab.teach.progress import Progress
 from lab.teach.refusal import Refusal
+from lab.teach.source import source_of
 
 T = TypeVar("T")
 
@@ -168,11 +168,3 @@ def default_path() -> Path | None:
     if named is None:
         return Path.cwd() / PROGRESS_FILE
     return Path(named) if named else None
-
-
-def source_of(function: object) -> str:
-    """The text of a function, or "" where it cannot be found."""
-    try:
-        return inspect.getsource(function)  # type: ignore[arg-type]
-    except (OSError, TypeError):
-        return ""

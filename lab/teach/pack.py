@@ -13,7 +13,7 @@ import marshal
 import pickle
 import sys
 from collections.abc import Iterator
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from lab.errors import ExerciseError
@@ -54,9 +54,17 @@ class _Packer(pickle.Pickler):
         if isinstance(obj, FunctionType) and not _importable(obj):
             return _reduce_function(obj)
         if isinstance(obj, type) and not _importable(obj):
-            body = {k: v for k, v in vars(obj).items() if k not in _CLASS_MACHINERY}
+            body = {k: v for k, v in vars(obj).items() if k not in _CLASS_MACHINERY and not _is_slot(v)}
             return _make_class, (type(obj), obj.__name__, obj.__bases__), body, None, None, _fill_class
+        if isinstance(obj, staticmethod | classmethod):
+            return type(obj), (obj.__func__,)
+        if isinstance(obj, property):
+            return property, (obj.fget, obj.fset, obj.fdel, obj.__doc__)
         return NotImplemented
+
+
+def _is_slot(member: object) -> bool:
+    return type(member) is MemberDescriptorType  # the class is rebuilt without slots: its objects behave alike
 
 
 def _importable(obj: Any) -> bool:

@@ -14,6 +14,74 @@ def training_loop(loss, optimizer, n_steps):
         loss().backward()
         optimizer.step()
 """,
+    "Value": """\
+class Value:
+    def __init__(self, data, parents=(), rule=lambda ct: ()):
+        self.data, self.grad = data, 0.0
+        self.parents, self.rule = parents, rule
+
+    def __add__(self, other):
+        return Value(self.data + other.data, (self, other), lambda ct: (ct, ct))
+
+    def __mul__(self, other):
+        return Value(self.data * other.data, (self, other), lambda ct: (ct * other.data, ct * self.data))
+""",
+    "backward_order": """\
+def backward_order(root):
+    order = []
+
+    def visit(value):
+        if value not in order:
+            for parent in value.parents:
+                visit(parent)
+            order.append(value)
+
+    visit(root)
+    return order[::-1]
+""",
+    "walk": """\
+def walk(order):
+    order[0].grad = 1.0
+    for value in order:
+        for parent, part in zip(value.parents, value.rule(value.grad)):
+            parent.grad = parent.grad + part
+""",
+    "unbroadcast": """\
+def unbroadcast(ct, shape):
+    while ct.ndim > len(shape):
+        ct = ct.sum(axis=0)
+    for axis, n in enumerate(shape):
+        if n == 1:
+            ct = ct.sum(axis=axis, keepdims=True)
+    return ct
+""",
+    "backward": """\
+def backward(root):
+    order, todo = {}, [(root, False)]
+    while todo:
+        value, parents_are_done = todo.pop()
+        if parents_are_done:
+            order[value] = True
+        elif value not in order:
+            todo.append((value, True))
+            todo.extend((parent, False) for parent in value.parents)
+
+    for value in order:
+        if value.parents:
+            value.grad = 0.0
+    root.grad = 1.0
+    for value in reversed(order):
+        for parent, part in zip(value.parents, value.rule(value.grad)):
+            parent.grad = parent.grad + part
+""",
+    "my_init": """\
+def my_init(n_in, n_out, rng):
+    return (2 / n_in) ** 0.5 * rng.normal(size=(n_in, n_out))
+""",
+    "dead_share": """\
+def dead_share(outputs):
+    return (outputs == 0).all(axis=0).mean()
+""",
     "my_first_plan": """\
 def my_first_plan(rank, world_size, n_chunks):
     for peer in range(1, world_size):

@@ -34,7 +34,8 @@ class Calling(Here):
         return self.step == 1
 
     def look_inside(self, run: str, held: Callable[[str], object]) -> Inside:
-        return Inside(run, held, abandons=True)
+        within = (self._function, *self._args, *self._kwargs.values())
+        return Inside(run, held, within=within, abandons=True)
 
     def check(self, name: str, value: float) -> None:
         raise ArgumentError("a function has no hyperparameters", given=f"{name}={value}", hint="give it arguments")

@@ -6,10 +6,12 @@ with each step, so that a picture of it stays small however long the run is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lab.events import EVENTS, Detail, Recording, bus
 from lab.events.gate import UNITS, Condition, Gate, Passing
+from lab.nn import Module
+from lab.training.places import check_place, modules_of
 
 PER_OPERATION = tuple(kind for kind in EVENTS.values() if kind.per_operation)
 LIMIT = 200_000
@@ -22,7 +24,7 @@ class Inside:
     Args:
         run: name of the run.
         held: called in the run's thread with the words for where and why, before it waits.
-
+        within: model, loss or function whose modules it can be held in; nothing known of them if empty.
         abandons: whether a stop leaves the step in its middle.
 
     Attributes:
@@ -32,8 +34,10 @@ class Inside:
 
     units: tuple[str, ...] = UNITS
 
-    def __init__(self, run: str, held: Callable[[str], object], *, abandons: bool = False) -> None:
-        self.run, self._abandons = run, abandons
+    def __init__(
+        self, run: str, held: Callable[[str], object], *, within: Sequence[object] = (), abandons: bool = False
+    ) -> None:
+        self.run, self._within, self._abandons = run, within, abandons
         self.graph: Recording | None = None
         self.gate = Gate(run, lambda passing, why: held(words_for(passing, why)))
         self._is_stepped = False
@@ -64,7 +68,14 @@ class Inside:
         self.gate.open()
 
     def add(self, condition: Condition) -> str:
-        """Hold there from now on, from the next step on at the latest; returns the name of the breakpoint."""
+        """Hold there from now on, from the next step on at the latest; returns the name of the breakpoint.
+
+        Raises:
+            ArgumentError: nothing that runs here is called so.
+        """
+        if condition.at:
+            all_known = bool(self._within) and isinstance(self._within[0], Module)
+            check_place(condition.at, modules_of(*self._within), all_known=all_known)
         name = str(condition)
         self.gate.conditions = {**self.gate.conditions, name: condition}
         return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lab.autograd import Tensor
@@ -85,13 +85,30 @@ def enter(run: Run) -> None:
         _RUNS.append(run)
 
 
-def stop_all(timeout: float = 2.0) -> None:
-    """Stop all runs, and give each so many seconds: a thread that computes while Python closes may crash."""
+def stop_all(timeout: float = 2.0, with_ranks: float = 15.0) -> None:
+    """Stop all runs without a word, since nobody will wait: a thread that computes while Python closes may crash.
+
+    Args:
+        timeout: seconds that each gets.
+        with_ranks: seconds for one that says what it waits for, as workers that end.
+    """
     live = [run for run in runs() if not run.ended]
     for run in live:
-        run.stop()
+        run.abandon()
     for run in live:
-        run.join(timeout)
+        if not run.join(timeout) and run.waits_for:
+            run.join(with_ranks)
 
 
-atexit.register(stop_all)
+def _before_threads_end(callback: Callable[[], object]) -> None:
+    """Call it when the program ends, while threads can still begin something: how ranks on a cluster are told to stop.
+
+    Executors refuse work before `atexit` is served. The hook that comes earlier is private to Python; where it is
+    missing, such a run ends with errors in the log.
+    """
+    import concurrent.futures.thread  # noqa: F401 -- now: of those that register, the last is called first
+
+    getattr(threading, "_register_atexit", atexit.register)(callback)
+
+
+_before_threads_end(stop_all)

@@ -6,7 +6,7 @@ All that happens is said in events; a loss or a gradient that is no number stops
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
+from lab.training.inside import Inside
 from lab.training.job import BreakpointError, Here
 from lab.training.measure import measured
 from lab.training.replica import Alone, Replica
@@ -97,6 +98,9 @@ class Training(Here):
     @property
     def hyperparameters(self) -> dict[str, float]:
         return self.optimizer.hyperparameters
+
+    def look_inside(self, run: str, held: Callable[[str], object]) -> Inside:
+        return Inside(run, held, within=(self.model, self.loss))
 
     def check(self, name: str, value: float) -> None:
         self.optimizer.check(name, value)

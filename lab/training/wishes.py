@@ -119,10 +119,11 @@ class Wishes(Worker):
             loss_above: loss of a batch.
             gradient_above: Euclidean norm of the gradient of all parameters.
             nonfinite: the first value or gradient that holds nan or inf.
-            at: name of an operation, path of a module, or number of a node; `backward`: where its gradient passes.
+            at: name of an operation, path of a module (held at what is within it, too), or number of a node;
+                `backward`: where its gradient passes.
 
         Raises:
-            ArgumentError: not exactly one of them, or a bound that is no number.
+            ArgumentError: not exactly one of them, a bound that is no number, or a place that this run never comes to.
             RunError: the run has ended, or its operations run on workers.
 
         Example:
@@ -137,8 +138,8 @@ class Wishes(Worker):
         bounds = {"loss": loss_above, "gradient": gradient_above}
         asked = [name for name, value in bounds.items() if value is not None] + ["nonfinite"] * nonfinite
         asked += ["at"] if at != "" else []
-        if len(asked) != 1:
-            raise ArgumentError("a breakpoint is on one thing", given=", ".join(asked) or "nothing",
+        if len(asked) != 1 or (backward and at == ""):
+            raise ArgumentError("a breakpoint is on one thing", given=", ".join(asked) or "nothing to hold at",
                                 hint='run.break_on(loss_above=3) or (at="matmul"); call it once for each')  # fmt: skip
         if self.ended:
             raise RunError(f"{self.name} will meet no breakpoint", given=f"it is {self.state}",
@@ -213,6 +214,11 @@ class Wishes(Worker):
             self._wanted = "stopping"
             self._let_pass(self._inside.leave)
             self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """Stop, and keep to itself how that ended: the program ends, and nobody will look."""
+        self._when_settled(lambda: None)  # as if somebody waited, who is told instead of the terminal
+        self.stop()
 
     def set(self, name: str, value: float) -> None:
         """Change a hyperparameter from the next step on.

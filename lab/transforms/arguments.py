@@ -5,7 +5,7 @@ Arrays enter as read-only views, so that nothing that a transform returns can wr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,60 @@ def function(f: Any, what: str) -> Callable[..., Any]:
             f"{what} needs a function", given=repr(f)[:60], hint=f"lab.{what}(f, ...) with f itself, not f(x)"
         )
     return f  # type: ignore[no-any-return]
+
+
+def positions(argnums: Any) -> tuple[int, ...]:
+    """`argnums` as a tuple.
+
+    Raises:
+        ArgumentError: neither an integer nor several.
+
+    Example:
+        >>> positions(1), positions([0, -1])
+        ((1,), (0, -1))
+    """
+    try:
+        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    except TypeError:
+        numbers = (None,)
+    if not all(isinstance(n, int) for n in numbers):
+        raise ArgumentError("argnums is an integer or several", given=repr(argnums)[:60], hint="positions of arguments")
+    return numbers
+
+
+def chosen(
+    f: Callable[..., Any], numbers: tuple[int, ...], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Callable[..., Any], list[Any]]:
+    """A function of the arguments at these positions alone, and those arguments.
+
+    Raises:
+        ArgumentError: a position that was not given, or given twice.
+
+    Example:
+        >>> g, primals = chosen(lambda x, y, z: (x, y, z), (-1,), (1, 2, 3), {})
+        >>> g(30), primals
+        ((1, 2, 30), [3])
+    """
+    if any(not -len(args) <= n < len(args) for n in numbers):
+        raise ArgumentError(
+            "argnums names an argument that was not given",
+            given=f"{', '.join(map(str, numbers))} of {len(args)} positional arguments",
+            hint="positions of positional arguments, from 0",
+        )
+    if len({n % len(args) for n in numbers}) < len(numbers):
+        raise ArgumentError(
+            "argnums names an argument twice",
+            given=f"{numbers} of {len(args)} arguments",
+            hint="each position once",
+        )
+
+    def of_chosen(*values: Any) -> Any:
+        full = list(args)
+        for n, value in zip(numbers, values, strict=True):
+            full[n] = value
+        return f(*full, **kwargs)
+
+    return of_chosen, [args[n] for n in numbers]
 
 
 def _array(x: Any) -> Any:

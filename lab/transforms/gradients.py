@@ -19,7 +19,7 @@ from lab.autograd.reverse import Reverse
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
 from lab.errors import ArgumentError, GradientError, LabError, TracerLeakError
-from lab.transforms.arguments import fitting, floating, function, returned
+from lab.transforms.arguments import chosen, fitting, floating, function, positions, returned
 
 
 def grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> Callable[..., Any]:
@@ -64,44 +64,16 @@ def value_and_grad(
         (tensor(9.), tensor(6.))
     """
     function(f, "grad")
-    numbers = _numbers(argnums)
+    numbers = positions(argnums)
 
     @functools.wraps(f)
     def both(*args: Any, **kwargs: Any) -> Any:
-        if any(not -len(args) <= n < len(args) for n in numbers):
-            raise ArgumentError(
-                "argnums names an argument that was not given",
-                given=f"{argnums} of {len(args)} positional arguments",
-                hint="positions of positional arguments, from 0",
-            )
-        if len({n % len(args) for n in numbers}) < len(numbers):
-            raise ArgumentError(
-                "argnums names an argument twice",
-                given=f"{argnums} of {len(args)} arguments",
-                hint="each position once",
-            )
-
-        def of_chosen(*chosen: Any) -> Any:
-            full = list(args)
-            for n, value in zip(numbers, chosen, strict=True):
-                full[n] = value
-            return f(*full, **kwargs)
-
-        out, back, aux = _vjp(of_chosen, [args[n] for n in numbers], has_aux=has_aux, what="grad", of=_single_float)
+        of_chosen, primals = chosen(f, numbers, args, kwargs)
+        out, back, aux = pullback(of_chosen, primals, has_aux=has_aux, what="grad", of=_single_float)
         gradients = back(seed_of(out, None))
         return (out, aux) if has_aux else out, gradients[0] if isinstance(argnums, int) else gradients
 
     return both
-
-
-def _numbers(argnums: Any) -> tuple[int, ...]:
-    try:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    except TypeError:
-        numbers = (None,)
-    if not all(isinstance(n, int) for n in numbers):
-        raise ArgumentError("argnums is an integer or several", given=repr(argnums)[:60], hint="positions of arguments")
-    return numbers
 
 
 def _single_float(out: Any) -> None:
@@ -121,10 +93,13 @@ def _single_float(out: Any) -> None:
         )
 
 
-def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of f at the primals, and the function that takes a cotangent of it to cotangents of the primals.
 
     The second may be called again and again; a cotangent has the structure and shapes of the value.
+
+    Args:
+        has_aux: f returns (value, anything), and anything is the third result.
 
     Raises:
         TransformError: a primal that is no float.
@@ -138,7 +113,7 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[
     """
     # Copies: `back` may be called long after the caller has changed the arrays.
     own = tree.map_leaves(lambda x: x.copy() if isinstance(x, np.ndarray) else x, primals)
-    out, back, _ = _vjp(function(f, "vjp"), own, has_aux=False, what="vjp")
+    out, back, aux = pullback(function(f, "vjp"), own, has_aux=has_aux, what="vjp")
     structure = tree.flatten(out)[1]
 
     def pull(ct: Any) -> tuple[Any, ...]:
@@ -150,10 +125,10 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., tuple[
             )
         return tuple(back(tree.map_leaves(lambda o, c: fitting(c, o, "cotangent"), out, ct)))
 
-    return out, pull
+    return (out, pull, aux) if has_aux else (out, pull)
 
 
-def _vjp(
+def pullback(
     f: Callable[..., Any],
     primals: Sequence[Any],
     *,
@@ -166,14 +141,14 @@ def _vjp(
     values = [floating(x, what) for x in flat]
     interp = Reverse()
     leaves = [interp.leaf(v) for v in values]
-    result = _run(interp, f, tree.unflatten(structure, leaves))
-    out, aux = _pair(result) if has_aux else (result, None)
+    result = run(interp, f, tree.unflatten(structure, leaves))
+    out, aux = pair(result) if has_aux else (result, None)
     of(out)
     outs, out_structure = tree.flatten(out)
     outer = [v.interp for v in values if isinstance(v, Tracer)]
 
     def back(ct: Any) -> tuple[Any, ...]:
-        if any(not enclosing.alive for enclosing in outer):
+        if any(enclosing.ended for enclosing in outer):
             raise TracerLeakError(
                 "a function made inside a transform was called after its end",
                 given=f"the second result of {what}",
@@ -193,7 +168,7 @@ def _vjp(
     return value, back, tree.map_leaves(lambda x: _peeled(x, interp), aux)
 
 
-def _run(interp: Interpreter, f: Callable[..., Any], args: Sequence[Any]) -> Any:
+def run(interp: Interpreter, f: Callable[..., Any], args: Sequence[Any]) -> Any:
     """Call f on tracers of an interpreter, which ends with the call, however it ends."""
     try:
         with using(transforms=STATE.get().transforms + 1):
@@ -206,7 +181,8 @@ def _run(interp: Interpreter, f: Callable[..., Any], args: Sequence[Any]) -> Any
         interp.alive = False
 
 
-def _pair(result: Any) -> tuple[Any, Any]:
+def pair(result: Any) -> tuple[Any, Any]:
+    """What a function with auxiliary output returned: (value, anything)."""
     if not isinstance(result, tuple) or len(result) != 2:
         raise GradientError(
             "has_aux needs a function that returns a pair", given=type(result).__name__, hint="return loss, anything"
@@ -219,13 +195,14 @@ def _peeled(x: Any, interp: Interpreter) -> Any:
     return returned(x.value, "grad") if isinstance(x, Tracer) and x.interp is interp else x
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
     """The value of f at the primals, and its derivative along the tangents.
 
     Args:
         f: takes tensors or containers of them; returns a tensor or a container.
         primals: a tuple with the arguments of f.
         tangents: a direction for each, of the same structure and shapes.
+        has_aux: f returns (value, anything), and anything is the third result.
 
     Raises:
         TransformError: a primal that is no float.
@@ -255,7 +232,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         )
     interp = Forward()
     tracers = [Tracer(interp, v, fitting(t, v, "tangent")) for v, t in zip(values, directions, strict=True)]
-    out = _run(interp, f, tree.unflatten(structure, tracers))
+    result = run(interp, f, tree.unflatten(structure, tracers))
+    out, aux = pair(result) if has_aux else (result, None)
 
     def tangent(x: Any) -> Any:
         if isinstance(x, Tracer) and x.interp is interp:
@@ -263,4 +241,6 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
         constant = returned(x, "jvp")
         return wrap(np.zeros(constant.shape, constant.dtype))
 
-    return tree.map_leaves(lambda x: returned(_peeled(x, interp), "jvp"), out), tree.map_leaves(tangent, out)
+    value = tree.map_leaves(lambda x: returned(_peeled(x, interp), "jvp"), out)
+    both = value, tree.map_leaves(tangent, out)
+    return (*both, tree.map_leaves(lambda x: _peeled(x, interp), aux)) if has_aux else both

@@ -84,8 +84,7 @@ def test_numpy_expressions_of_tensors_are_tensors_with_a_gradient(call, expected
         (lambda t: np.spacing(t), "np.spacing"),
         (lambda t: np.fft.fft(t), "np.fft.fft"),
         (lambda t: np.linalg.cond(t), "np.linalg.cond"),
-        (lambda t: np.linalg.inv(t), "np.linalg.inv"),
-        (lambda t: np.einsum("i,i", t, t), "np.einsum"),
+        (lambda t: np.linalg.pinv(t), "np.linalg.pinv"),
         (lambda t: np.unique(t), "np.unique"),
         (lambda t: np.allclose(t, t), "np.allclose"),
         (lambda t: np.nancumsum(t), "np.nancumsum"),
@@ -98,7 +97,6 @@ def test_numpy_expressions_of_tensors_are_tensors_with_a_gradient(call, expected
         (lambda t: np.array([t[0], 1.0]), "a tensor that requires a gradient is not made an array"),
         (lambda t: np.ones(2).__setitem__(slice(None), t), "a tensor that requires a gradient"),
         (lambda t: np.testing.assert_array_equal(t, np.ones(2)), "is not made an array"),
-        (lambda t: np.dot(t, np.ones((2, 2, 2))), "np.dot of more than two axes"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(call, word):

@@ -132,7 +132,8 @@ def in_lesson(
     try:
         lab.open()
         yield Learner(lab)
-        lab.kernel("cluster.close()")
+        if "lesson.cluster(" in text:
+            lab.kernel("cluster.close()")
     finally:
         lab.close()
 

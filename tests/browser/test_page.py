@@ -142,6 +142,7 @@ def test_the_keyboard_alone_plays_it_and_walks_the_graph(opened: Opened):
     for wanted in ("theme", "size", "play", "step", "frame", "speed", "zoom in"):
         assert wanted in order
     assert sum(said.startswith(("x,", "y,")) for said in order) == 1, "a graph is one stop of the tab key"
+    assert "svg" not in order, "and the picture around its boxes is none"
     page.evaluate("() => document.activeElement.blur()")
     page.keyboard.press("ArrowRight")
     wait_frame(page, 1)

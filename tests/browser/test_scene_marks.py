@@ -118,6 +118,15 @@ host.on_pin(lambda key: heard.append("pin " + key))
 host
 """
 
+SPOKEN = LIVE.replace(
+    "\nhost\n",
+    """
+import ipywidgets as ipw
+from widgets.live.spoken import Spoken
+ipw.VBox([Spoken(text="▶ running"), host])
+""",
+)
+
 
 def shown(lab: LabPage, n: int = 8) -> None:
     lab.page.wait_for_function("n => document.querySelectorAll('.lab-node[data-key]').length >= n", arg=n)
@@ -156,7 +165,7 @@ def test_the_kernel_hears_what_shall_be_opened_closed_pinned_and_found(lab_page:
 
 
 def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, shots: Path):
-    lab = lab_page(LIVE, fresh=True)
+    lab = lab_page(SPOKEN, fresh=True)
     shown(lab)
     gone = lab.page.locator(".lab-gone")
     assert gone.text_content() == ""
@@ -166,6 +175,10 @@ def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, s
     expect(gone).to_have_text("The kernel was restarted: this is the last picture. Run the cell again.")
     assert gone.get_attribute("role") == "status"
     shown(lab)
+    expect(lab.page.locator(".lab-provenance")).to_have_text("Before the restart: recorded on this machine")
+    assert lab.page.locator(".lab-provenance svg").count() == 0, "no mark says what runs"
+    words = lab.page.locator("[role=status]", has_text="running")
+    expect(words).to_have_text("Before the kernel was restarted: ▶ running")
     assert lab.page.locator(".lab-fold:not(.lab-still)").count() == 0, "nobody would hear it"
     lab.shoot(".lab-scene", shots / "restarted.png")
     lab.page.wait_for_function(

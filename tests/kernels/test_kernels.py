@@ -174,23 +174,40 @@ def test_softmax_cross_entropy_keeps_its_digits_for_large_logits(dtype: str, shi
     rng = np.random.default_rng(0)
     logits = (rng.integers(-40, 40, (50, 17)) / 4 + shift).astype(dtype)  # exact in float32, shifted or not
     labels = rng.integers(0, 17, 50)
-    losses, largest, sums = (np.zeros(50, dtype) for _ in range(3))
-    lk.softmax_cross_entropy(logits, labels, losses, largest, sums)
+    losses = np.zeros(50, dtype)
+    lk.softmax_cross_entropy(logits, labels, losses)
     exact = (logits - np.float64(shift)).astype(np.longdouble)
     p = np.exp(exact) / np.exp(exact).sum(axis=1, keepdims=True)
     tolerance = 8 * np.finfo(dtype).eps
     np.testing.assert_allclose(losses, -np.log(p[np.arange(50), labels]), rtol=tolerance, atol=tolerance)
     out, ct = np.zeros_like(logits), np.full(50, 0.02, dtype)
-    lk.softmax_cross_entropy_gradient(logits, labels, largest, sums, ct, out)
+    lk.softmax_cross_entropy_gradient(logits, labels, ct, out)
     p[np.arange(50), labels] -= 1
     np.testing.assert_allclose(out, p * ct[:, None], rtol=tolerance, atol=tolerance * 0.02)
 
 
 def test_a_long_float32_row_is_summed_without_drift() -> None:
-    logits = np.zeros((1, 3_000_000), np.float32)
-    losses, largest, sums = (np.zeros(1, np.float32) for _ in range(3))
-    lk.softmax_cross_entropy(logits, np.zeros(1, np.int64), losses, largest, sums)
-    assert sums[0] == 3_000_000
+    logits, losses, label = np.zeros((1, 3_000_000), np.float32), np.zeros(1, np.float32), np.zeros(1, np.int64)
+    lk.softmax_cross_entropy(logits, label, losses)
+    np.testing.assert_allclose(losses, np.log(3e6), rtol=1e-7)
+    out = np.zeros_like(logits)
+    lk.softmax_cross_entropy_gradient(logits, label, np.ones(1, np.float32), out)
+    np.testing.assert_allclose(out[0, 1:], np.float32(1 / 3e6), rtol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [1, 15, 16, 17, 33, 1000])
+def test_the_largest_logit_is_found_wherever_it_stands_and_nan_makes_a_row_nan(n_classes: int) -> None:
+    logits = np.zeros((n_classes, n_classes), np.float32)
+    np.fill_diagonal(logits, 200.0)  # exp of it alone would overflow
+    losses = np.ones(n_classes, np.float32)
+    assert lk.softmax_cross_entropy(logits, np.arange(n_classes), losses) == -1
+    np.testing.assert_allclose(losses, 0, atol=1e-6)
+    np.fill_diagonal(logits, np.nan)
+    out = np.zeros_like(logits)
+    lk.softmax_cross_entropy(logits, np.arange(n_classes), losses)
+    lk.softmax_cross_entropy_gradient(logits, np.arange(n_classes), np.ones_like(losses), out)
+    assert np.isnan(losses).all()
+    assert np.isnan(out).all()
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd"])

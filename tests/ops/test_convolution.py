@@ -185,8 +185,8 @@ def test_without_numba_the_twins_pool_and_convolve(monkeypatch):
         ),
         (
             lambda: lab.conv2d(np.ones((1, 4, 8, 8)), np.ones((3, 2, 3, 3)), groups=2),
-            ("conv2d has a weight for other channels\ngiven: x (1, 4, 8, 8) has 4 channels, weight (3, 2, 3, 3) takes 2 "
-            "in each of 2 groups"),
+            ("conv2d has a weight for other channels\n"
+            "given: x (1, 4, 8, 8) has 4 channels, weight (3, 2, 3, 3) takes 2 in each of 2 groups"),
         ),
         (
             lambda: lab.conv1d(np.ones((1, 1, 4)), np.ones((1, 1, 3)), dilation=3, padding=1),

@@ -15,7 +15,8 @@ from tests.numerics import array, close, slope
 from tests.ops.table import OF_RULES, RECORDS, SAMPLED, SMOOTH, Case, dot, smooth_operands
 
 NOT_DIFFERENTIABLE = {
-    "all", "any", "argmax", "argmax_pool", "argmin", "argsort", "ceil", "count_nonzero", "equal", "floor", "greater",
+    "all", "any", "argmax", "argmax_pool", "argmin", "argsort", "ceil", "count_nonzero", "det_sign", "equal", "floor",
+    "greater",
     "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or",
     "logical_xor", "not_equal", "one_hot", "random_uniform", "rint", "sign", "stop_gradient", "trunc", "wrap_index",
 }  # fmt: skip

@@ -1,6 +1,7 @@
 """Clusters that are not ours, scripts, and the death of those who hold the whole: each in processes of its own."""
 
 import os
+import re
 import signal
 import sys
 import textwrap
@@ -250,3 +251,44 @@ def test_when_the_scheduler_dies_the_launch_ends_with_an_error():
             with pytest.raises(LabError, match="the scheduler has gone"):
                 cluster.launch(programs.where)
             assert all(map(gone, pids))
+
+
+HANGS = """
+    import os, signal
+    from lab.parallel import Cluster
+
+    if __name__ == "__main__":
+        cluster = Cluster(2)
+        pids = cluster.client.run(os.getpid).values()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        cluster.close()
+        print("closed", *[os.path.exists(f"/proc/{pid}") for pid in pids])
+    """
+
+
+def test_a_cluster_whose_workers_are_stopped_is_closed_with_a_word_and_leaves_nothing(tmp_path):
+    with script(tmp_path, HANGS) as program:
+        first, second = program.rest().splitlines()
+        assert program.process.wait() == 0
+    assert re.fullmatch(r"Closing the cluster: 2 workers \(process \d+, \d+\) have not ended yet; .*", first)
+    assert second == "closed False False"
+
+
+PAUSED = """
+    import lab
+    from lab.nn import mlp
+    from lab.parallel import DataParallel
+
+    if __name__ == "__main__":
+        run = lab.fit(mlp(64, 8, 10, rng=0), lab.data.digits()[0], on=DataParallel(world_size=2), paused=True)
+        run.step()
+        print(run.wait_until("paused", timeout=60), run.state)
+    """
+
+
+def test_a_script_that_ends_with_a_paused_run_on_ranks_ends_without_a_word(tmp_path):
+    with script(tmp_path, PAUSED) as program:
+        assert program.rest() == "True paused\n"
+        assert program.process.wait() == 0
+        assert all(map(gone, members(program.process.pid)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lab.parallel import Action, Recv, Send
-from lab.teach import SOLUTIONS
+from lab.teach import EXERCISES, SOLUTIONS
 
 
 def typed(source: str, name: str) -> Any:
@@ -74,6 +74,56 @@ def share(body: str) -> str:
     return f"def bubble(n_ranks, n_micro):\n    {body}\n"
 
 
+def kind(*body: str, rest: str = "") -> str:
+    """The class of lesson 03 with another product."""
+    lines = textwrap.indent("\n".join(body), " " * 8)
+    return SOLUTIONS["Value"].partition("    def __mul__")[0] + f"    def __mul__(self, other):\n{lines}\n{rest}"
+
+
+def product(rule: str, parents: str = "(self, other)") -> str:
+    return kind(f"return Value(self.data * other.data, {parents}, {rule})")
+
+
+def on_arrays(body: str) -> str:
+    return f"def unbroadcast(ct, shape):\n    {body}\n"
+
+
+def weights(expression: str) -> str:
+    return f"def my_init(n_in, n_out, rng):\n    return {expression}\n"
+
+
+def dead(expression: str) -> str:
+    return f"def dead_share(outputs):\n    return {expression}\n"
+
+
+def swapped(name: str, *pairs: tuple[str, str]) -> str:
+    """The solution with some of its words typed otherwise."""
+    source = SOLUTIONS[name]
+    for old, new in pairs:
+        assert old in source
+        source = source.replace(old, new)
+    return source
+
+
+CLEARING = """\
+    for value in order:
+        if value.parents:
+            value.grad = 0.0
+"""
+
+DEEP_ORDER = SOLUTIONS["backward"].partition(CLEARING)[0].partition("\n")[2]
+
+AS_FOUND = """
+def backward_order(root):
+    order, todo = [], [root]
+    while todo:
+        value = todo.pop(0)
+        if value not in order:
+            order.append(value)
+            todo += value.parents
+    return order
+"""
+
 ZERO, BACK, STEP = "optimizer.zero_grad()", "loss().backward()", "optimizer.step()"
 
 WRONG = [
@@ -105,6 +155,97 @@ WRONG = [
     ("training_loop", loop(ZERO, "value.backward()", STEP, before="value = loss()"), "one graph is used for all"),
     ("training_loop", loop(ZERO, BACK, STEP, rounds="range(n_steps + 1)"), "one step too many"),
     ("training_loop", loop(ZERO, "loss.backward()", STEP), "has no attribute 'backward'"),
+    # --- lesson 03
+    ("Value", kind("return Value(self.data * other.data)"), "forgets what it was made of"),
+    ("Value", kind("out = Value(self.data * other.data)", "out.rule = lambda ct: (ct * other.data, ct * self.data)",
+                   "return out"), "forgets what it was made of"),
+    ("Value", product("lambda ct: (ct * self.data, ct * other.data)"), "two parts are swapped"),
+    ("Value", product("lambda ct: (ct * other.data, ct * self.data)", "(other, self)"), "two parts are swapped"),
+    ("Value", product("lambda ct: (other.data, self.data)"), "ct is left out"),
+    ("Value", product("lambda ct: (ct, ct)"), "rule is that of addition"),
+    ("Value", product("(other.data, self.data)"), "worked out at once"),
+    ("Value", product("lambda ct: ct * other.data"), "only one part"),
+    ("Value", product("lambda ct: None"), "one part for each parent"),
+    ("Value", product("lambda ct: (ct * other.data, ct * self.data)", "(self.data, other.data)"), "numbers are kept"),
+    ("Value", kind("Value(self.data * other.data, (self, other))"), "made, but not returned"),
+    ("Value", kind("self.grad += other.data", "other.grad += self.data", "return Value(self.data * other.data, (self, "
+                   "other), lambda ct: (ct * other.data, ct * self.data))"), "on the way forward"),
+    ("Value", kind("return self.data * other.data"), "'float' object has no attribute 'parents'"),
+    ("Value", swapped("Value", ("self.data + other.data", "self.data - other.data")), "the value is wrong"),
+    ("backward_order", EXERCISES["backward_order"].stub, "written down when it is found"),
+    ("backward_order", swapped("backward_order", ("[::-1]", "")), "that is the way forward"),
+    ("backward_order", swapped("backward_order", ("if value not in order:", "if True:")), "once for each path"),
+    ("backward_order", swapped("backward_order", ("order[::-1]", "[v for v in order[::-1] if v.parents]")),
+     "without parents are left out"),
+    ("backward_order", swapped("backward_order", ("order[::-1]", "order[-2::-1]")), "root itself is left out"),
+    ("backward_order", "def backward_order(root):\n    return [root, *set(root.parents)]\n", "own parents are there"),
+    ("backward_order", swapped("backward_order", ("return order[::-1]", "order.reverse()")), "it returned nothing"),
+    ("backward_order", swapped("backward_order", ("append(value)", "append(value.data)")), "is not one of the values"),
+    ("backward_order", AS_FOUND, "written down when it is found"),
+    ("backward_order", "def backward_order(root):\n    while root.parents:\n        pass\n", "did not come to an end"),
+    ("backward_order", "def backward_order(root):\n    return root\n", "it gave no list"),
+    ("walk", EXERCISES["walk"].stub, "written over what came from another path"),
+    ("walk", swapped("walk", ("order[0].grad = 1.0", "pass")), "nothing arrives"),
+    ("walk", swapped("walk", ("parent.grad = parent.grad + part", "value.grad += part")), "nothing arrives"),
+    ("walk", swapped("walk", ("= 1.0", "= order[0].data")), "starts with the number of the result"),
+    ("walk", swapped("walk", ("rule(value.grad)", "rule(1.0)")), "asked with ct = 1"),
+    ("walk", swapped("walk", ("in order", "in reversed(order)")), "order is turned round"),
+    ("walk", swapped("walk", ("parent.grad + part", "(parent.grad or 1.0) * part")), "are multiplied"),
+    ("walk", swapped("walk", ("value.rule(value.grad)):", "value.rule(value.grad)[:1]):")), "only the first parent"),
+    ("walk", swapped("walk", ("value.rule(value.grad)", "value.rule")), "'function' object is not iterable"),
+    ("walk", swapped("walk", ("order[0].grad", "root.grad")), "name 'root' is not defined"),
+    ("unbroadcast", EXERCISES["unbroadcast"].stub, "only the first entry is kept"),
+    ("unbroadcast", on_arrays("return ct"), "nothing is summed"),
+    ("unbroadcast", swapped("unbroadcast", (".sum(", ".mean(")), "takes the mean"),
+    ("unbroadcast", swapped("unbroadcast", ("if n == 1", "if n == 0")), "axes of length 1 are forgotten"),
+    ("unbroadcast", swapped("unbroadcast", (", keepdims=True", "")), "axes of length 1 are summed away"),
+    ("unbroadcast", swapped("unbroadcast", ("axis=0", "axis=-1")), "last axes are summed"),
+    ("unbroadcast", on_arrays("return ct.reshape(shape)"), "cannot reshape array"),
+    ("unbroadcast", on_arrays("return np.resize(ct, shape)"), "the rest is lost"),
+    ("unbroadcast", on_arrays("return ct.sum(axis=0)"), "whatever the shapes are"),
+    ("unbroadcast", on_arrays("return ct.sum()"), "shape of the gradient is wrong"),
+    ("unbroadcast", on_arrays("return ct if ct.shape == shape else np.full(shape, ct.sum())"), "the sum of all"),
+    ("unbroadcast", on_arrays("ct.sum(axis=0)"), "It returned nothing"),
+    ("backward", EXERCISES["backward"].stub, "still hold what the last walk left there"),
+    ("backward", swapped("backward", (CLEARING, "")), "still hold what the last walk left there"),
+    ("backward", swapped("backward", ("        if value.parents:\n            value.grad", "        value.grad")),
+     "x and y are cleared, too"),
+    ("backward", swapped("backward", ("if value.parents", "if not value.parents")), "in the middle are not"),
+    ("backward", swapped("backward", ("reversed(order)", "order")),
+     "order is not turned round"),
+    ("backward", swapped("backward", ("parent.grad + part", "part")), "written over what came from another path"),
+    ("backward", swapped("backward", ("root.grad = 1.0", "pass")), "does not start with 1"),
+    ("backward", EXERCISES["backward"].stub.replace("    root.grad = 1.0\n", CLEARING + "    root.grad = 1.0\n"),
+     "goes down by calling itself"),
+    ("backward", swapped("backward", (DEEP_ORDER, "    order = order_of(root)\n"), ("reversed(order)", "order"))
+     + AS_FOUND.replace("backward_order", "order_of"), "which they are found"),
+    ("backward", SOLUTIONS["backward"] + "    for value in order:\n        value.parents = ()\n"
+     "        value.rule = lambda ct: ()\n", "finds nothing"),
+    ("backward", swapped("backward", ("todo.pop()", "todo[-1]")), "did not come to an end"),
+    # --- lesson 05
+    ("my_init", EXERCISES["my_init"].stub, "same for every width"),
+    ("my_init", weights("rng.normal(size=(n_in, n_out))"), "same for every width"),
+    ("my_init", weights("rng.normal(size=(n_in, n_out)) / n_in * 2"), "variance is taken for the spread"),
+    ("my_init", weights("rng.normal(size=(n_in, n_out)) / n_in**0.5"), "half that relu takes away"),
+    ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (3 / n_in)**0.5"), "half that relu takes away"),
+    ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (2 / n_in)**0.5"), "bound of a uniform draw"),
+    ("my_init", weights("rng.uniform(0, 1, (n_in, n_out))"), "no weight is negative"),
+    ("my_init", weights("np.zeros((n_in, n_out))"), "all weights are 0"),
+    ("my_init", weights("np.ones((n_in, n_out)) / n_in"), "copies of one"),
+    ("my_init", weights("rng.normal(size=(n_in, 1)) * np.ones(n_out)"), "copies of one"),
+    ("my_init", weights("rng.normal(size=n_in)"), "the weights have another shape"),
+    ("my_init", weights("(8 / n_in)**0.5 * rng.normal(size=(n_in, n_out))"), "the signal explodes"),
+    ("my_init", weights("random.normal(size=(n_in, n_out))"), "name 'random' is not defined"),
+    ("dead_share", dead("(outputs == 0).mean()"), "share of zeros"),
+    ("dead_share", dead("(outputs == 0).any(axis=0).mean()"), "rests once"),
+    ("dead_share", dead("(outputs == 0).all(axis=1).mean()"), "examples are counted"),
+    ("dead_share", dead("(outputs == 0).all(axis=0).sum()"), "dead units are counted"),
+    ("dead_share", dead("(outputs > 0).any(axis=0).mean()"), "those that live"),
+    ("dead_share", dead("100 * (outputs == 0).all(axis=0).mean()"), "percentage"),
+    ("dead_share", dead("(outputs[0] == 0).mean()"), "only the first example"),
+    ("dead_share", dead("(outputs == 0).all(axis=0).sum() / len(outputs)"), "number of examples"),
+    ("dead_share", dead("(outputs == 0).all(axis=0)"), "the shape of the share of dead units is wrong"),
+    ("dead_share", dead("(outputs < 0).all(axis=0).mean()"), "share of dead units is wrong"),
     # --- lesson 10
     ("my_first_plan", first_plan("if rank: yield Send(0, 0, n_chunks)\nelse: yield tuple(Recv(p, 0, n_chunks, True)"
                                  " for p in range(1, world_size))"), "does not come back"),
@@ -258,8 +399,60 @@ def my_schedule(rank, n_ranks, n_micro, chunks_per_rank=1):
     return order
 """
 
+PARTS = """
+class Value:
+    __slots__ = ("data", "grad", "parents", "rule")
+    def __init__(self, data, parents=(), rule=lambda ct: ()):
+        self.data, self.grad, self.parents, self.rule = data, 0.0, parents, rule
+    @property
+    def number(self): return self.data
+    @staticmethod
+    def made(data, pairs): return Value(data, [p for p, _ in pairs], lambda ct: [ct * slope for _, slope in pairs])
+    def __add__(self, other): return self.made(self.number + other.number, [(self, 1.0), (other, 1.0)])
+    def __mul__(self, other): return self.made(self.number * other.number, [(other, self.data), (self, other.data)])
+"""
+BY_NEED_OF_USERS = """
+def backward_order(root):
+    users, todo = {root: 0}, [root]
+    while todo:
+        for parent in todo.pop().parents:
+            if parent not in users:
+                users[parent] = 0
+                todo.append(parent)
+            users[parent] += 1
+    todo = [root]
+    while todo:
+        value = todo.pop()
+        yield value
+        for parent in value.parents:
+            users[parent] -= 1
+            if not users[parent]:
+                todo.append(parent)
+"""
+IN_A_DICT = """
+def backward(root):
+    order = list(dict.fromkeys(order_of(root)))
+    gradients = {root: 1.0}
+    for value in order:
+        ct = gradients.pop(value)
+        if not value.parents:
+            value.grad = value.grad + ct
+        for parent, part in zip(value.parents, value.rule(ct)):
+            gradients[parent] = gradients.get(parent, 0.0) + part
+"""
+
 RIGHT = [
     *SOLUTIONS.items(),
+    ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (6 / n_in) ** 0.5")),
+    ("my_init", "from lab.nn.init import kaiming\n" + weights("kaiming(n_in, n_out, rng)")),
+    ("dead_share", dead("1 - np.count_nonzero(outputs.max(axis=0)) / outputs.shape[1]")),
+    ("Value", PARTS),
+    ("backward_order", BY_NEED_OF_USERS),
+    ("backward_order", swapped("backward_order", ("order[::-1]", "reversed(order)"))),
+    ("walk", swapped("walk", ("parent.grad = parent.grad + part", "parent.grad += part"))),
+    ("unbroadcast", on_arrays("extra = tuple(range(ct.ndim - len(shape)))\n    ones = tuple(i - len(shape) for i, n in"
+                              " enumerate(shape) if n == 1)\n    return ct.sum(axis=extra + ones).reshape(shape)")),
+    ("backward", BY_NEED_OF_USERS.replace("backward_order", "order_of") + IN_A_DICT),
     ("training_loop", RECURSIVE),
     ("multiply_rule", multiply("return [y * ct, x * ct]")),
     ("multiply_rule", multiply("return np.stack([np.multiply(y, ct), np.multiply(x, ct)])")),

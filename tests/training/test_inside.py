@@ -176,6 +176,14 @@ def test_a_breakpoint_in_the_backward_of_a_module_holds_at_its_last_operation_fi
     assert recorded[last.node] == "2"
 
 
+def test_a_breakpoint_at_a_module_holds_at_what_is_within_it(runs):
+    run = fit(nn.Sequential(mlp(64, 8, 10, rng=0)), digits()[0], epochs=1, paused=True)
+    runs.append(run)
+    run.break_on(at="0")
+    run.resume()
+    assert held(run).reason == "forward through '0': held after matmul of module 0.0"
+
+
 class _Spoilt(nn.Module):
     """Its logarithm meets a zero."""
 
@@ -237,6 +245,12 @@ def test_a_bound_that_is_not_passed_holds_nothing(runs):
         ({"loss_above": 1, "nonfinite": True}, "a breakpoint is on one thing"),
         ({"loss_above": "much"}, "loss_above is a number"),
         ({"gradient_above": float("nan")}, "a bound is a number"),
+        ({"loss_above": 1, "backward": True}, "a breakpoint is on one thing"),
+        ({"at": "matmull"}, "given: at='matmull'\\nhint:  did you mean 'matmul'"),
+        ({"at": "rleu", "backward": True}, "did you mean 'relu'"),
+        ({"at": "3.weight"}, r"no operation and no module\n.*\nhint:  an operation as matmul, a module \(0, 1, 2\)"),
+        ({"at": -1}, "no operation and no module"),
+        ({"at": "stack"}, "made of other operations"),
     ],
 )
 def test_a_breakpoint_that_says_nothing_or_too_much_is_refused(runs, asked, problem):

@@ -491,3 +491,14 @@ def test_a_run_that_got_no_workers_says_who_holds_them_and_what_helps():
         "there are not enough workers: 4 ranks wanted, 0 of 4 workers free, others held by run-3;"
         " launch with fewer ranks"
     )
+
+
+def test_a_run_that_is_abandoned_keeps_to_itself_how_it_ended(capsys):
+    job, abandoned = Countdown(5), threading.Event()
+    job.advance = lambda: abandoned.wait(SOON) and 1 / 0
+    run = Run(job)
+    run.abandon()
+    abandoned.set()
+    assert run.join(SOON)
+    assert run.state == "failed"
+    assert "failed" not in capsys.readouterr().err

@@ -6,6 +6,7 @@ import pytest
 import lab
 from lab.errors import ArgumentError
 from lab.events import GradientStored, OpRecorded, RuleApplied, bus
+from lab.nn import mlp
 from lab.training import step_through
 
 SOON = 30.0
@@ -68,6 +69,25 @@ def test_a_breakpoint_can_name_the_number_of_a_node():
     run.break_on(at=first, backward=True)
     run.resume()
     assert f"'{first}'" in held(run).reason
+    run.stop()
+    run.wait(SOON)
+
+
+MODEL = mlp(2, 3, 1, rng=0)
+
+
+def _through_a_helper(x):
+    return MODEL(x)
+
+
+def test_the_modules_that_a_function_reaches_are_places_and_a_misspelt_operation_is_none():
+    run = held(step_through(lambda: _through_a_helper(lab.tensor([1.0, 2.0]))))
+    run.break_on(at="2")
+    with pytest.raises(ArgumentError, match="did you mean 'matmul'"):
+        run.break_on(at="matmull")
+    assert run.break_on(at="of_a_model_that_is_made_later")
+    run.resume()
+    assert held(run).reason == "forward through '2': held after matmul of module 2"
     run.stop()
     run.wait(SOON)
 

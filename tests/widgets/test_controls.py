@@ -386,3 +386,25 @@ def test_the_graph_of_a_held_step_is_folded_away_while_the_run_goes_on_without_i
     made.refresh()
     assert (layout.display or "") == ""
     made.dispose()
+
+
+def test_the_words_for_where_a_run_is_held_name_the_box_of_the_picture():
+    import lab
+    from lab.nn import mlp
+
+    run = lab.fit(mlp(64, 8, 10, rng=0), lab.data.digits()[0], paused=True)
+    run.step(4, of="op")
+    assert run.wait_until("paused", timeout=30)
+    controls = RunControls(run)
+    assert controls.widget is not None
+    view = controls._step_picture.view
+    assert controls._parts["text"].text == "‖ paused: held after matmul of module 2: v₄ of the picture"
+    assert "v₄ = v₃ @ 2.weight" in {n.label for n in view.picture_at(len(run.graph)).nodes}
+    view.most = 0  # as large as one that is shown by module
+    controls.refresh()
+    box = controls._parts["text"].text.rpartition(": ")[2]
+    assert box == "v₄ in the box “2” of the picture"
+    assert "2" in {n.label for n in view.picture_at(len(run.graph)).nodes}
+    controls.dispose()
+    run.stop()
+    assert run.join(30)

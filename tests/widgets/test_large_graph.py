@@ -460,14 +460,19 @@ def test_a_search_opens_what_it_needs_and_says_how_many_match():
     assert end(view) == end(GraphView(TRANSFORMER))
 
 
-def test_a_search_with_many_hits_lights_the_groups():
+def test_a_search_with_many_hits_lights_the_groups_and_counts_them():
     view = GraphView(TRANSFORMER)
     view.find("2x4x8")
     scene = end(view)
-    assert "They are lit in their groups." in scene.caption
+    shut = [n.id for n in scene.nodes if n.id in scene.lit and n.fold == "closed"]
+    assert scene.caption.endswith(f"match “2x4x8”, {len(view.large.hits) - 1} of them in {len(shut)} closed groups.")
     assert box(scene, "blocks × 3").id in scene.lit
     view.find("no such thing")
     assert end(view).caption.startswith("0 of ")
+    view.find("softmax")
+    end(view)
+    view.fold_box(box(scene, "blocks × 3").id)
+    assert end(view).caption.endswith(" operations match “softmax”, in 1 closed group.")
 
 
 def test_a_search_and_a_path_light_a_small_graph_too():

@@ -136,6 +136,42 @@ def test_a_callback_that_raises_is_let_go_with_a_notice_and_the_others_go_on(cap
     assert "the view is wrong" in caplog.text
 
 
+class Broken(Fake):
+    """A host that nothing can be sent to, and a view that cannot follow."""
+
+    said = ""
+
+    def send_now(self) -> int:
+        raise ValueError("no page takes this")
+
+    send_failed = tick_failed = lambda self, why: setattr(self, "said", str(why))
+
+    def tick(self) -> None:
+        raise ValueError("the view is wrong")
+
+
+def test_a_host_that_cannot_send_is_told_and_the_others_go_on(caplog):
+    clock, broken, sound = Clock(), Broken(), Fake()
+    pacer = Pacer(clock, thread=False)
+    run(pacer, clock, [broken, sound], 1.0)
+    assert sound.sent > 10
+    assert broken.said == "no page takes this"
+    assert "could not be sent; the others go on" in caplog.text
+
+
+def test_whose_callback_raises_is_told_so_that_one_sees_it(caplog):
+    clock, broken = Clock(), Broken()
+    pacer = Pacer(clock, thread=False)
+    pacer.every(broken.tick)
+    run(pacer, clock, [], 0.5)
+    assert broken.said == "the view is wrong"
+    assert caplog.text.count("A live picture failed") == 1
+    broken.tick_failed = lambda why: 1 / 0
+    pacer.every(broken.tick)
+    run(pacer, clock, [], 0.5)
+    assert "could not say so" in caplog.text
+
+
 def test_callbacks_of_objects_are_held_weakly():
     class View:
         def tick(self) -> None:

@@ -205,6 +205,8 @@ def test_in_between_it_is_said_what_ran_what_is_held_and_where_the_message_went(
     assert len(marks(scene, "ideal_forward")) == 6  # the plan is known, because the step came to its end
     active = [n for n in bars(scene).values() if n.state == "active"]
     assert [n.id for n in active] == ["1B0"]
+    legend = dict(scene.legend)
+    assert (legend["active"], legend["waiting"]) == ("the bar that finished last", "waits")
 
 
 def test_what_other_ranks_were_at_is_open_until_then():
@@ -217,6 +219,21 @@ def test_what_other_ranks_were_at_is_open_until_then():
     running = {n.id for n in scene.nodes if n.kind == "device" and n.state == "active"}
     assert {f"s{key[0]}" for key in going} == running
     assert going
+    legend = dict(scene.legend)
+    assert legend["active"] == "runs now, or the bar that finished last"
+    assert legend["waiting"] == "a bar that is not finished"
+
+
+def test_nothing_runs_now_in_a_step_that_its_run_did_not_end():
+    rec = pipeline("1f1b", 2, 2, n_steps=1)
+    with lab.record() as half:
+        for event in [e for e in rec if isinstance(e, (ActionStarted, ActionFinished))][:9]:
+            bus.emit(event)
+    scene = PipelineView(half).picture_at(len(half))
+    assert {n.id: n.sublabel for n in scene.nodes if n.state == "stopped"} == {"s1": "was at F1"}
+    legend = dict(scene.legend)
+    assert legend["active"] == "the bar that finished last"
+    assert legend["stopped"] == "was at work when the recording ended"
 
 
 def test_a_rank_that_is_at_the_next_step_already_does_not_disturb_this_one():

@@ -10,7 +10,7 @@ from widgets.pictures import theme
 from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import edge_shape
 from widgets.pictures.measure import clip, node_size, text_width
-from widgets.pictures.scene import EDGE_STATES, NODE_KINDS, NODE_STATES, Edge, Node, Scene
+from widgets.pictures.scene import EDGE_STATES, NODE_KINDS, NODE_STATES, Edge, Mark, Node, Scene
 from widgets.pictures.twin import svg_of
 
 NASTY = [
@@ -220,3 +220,14 @@ def test_what_stands_out_has_a_heavier_line_and_all_else_fades():
 def test_a_pin_is_on_what_is_pinned_and_on_nothing_else():
     svg = svg_of(Scene((INSIDE, FAR), pinned=frozenset({"b"})))
     assert [g.find(f"{NAMESPACE}g") is not None for g in nodes_of(svg)] == [False, True]
+
+
+@pytest.mark.parametrize("mode", theme.THEMES)
+def test_in_high_contrast_nothing_is_half_seen_through(mode):
+    nodes = tuple(Node(name, x, 0, 60, 40, name, kind="backward_span") for name, x in (("a", 0), ("b", 200)))
+    edges = (Edge("ab", "a", "b", label="3.0"),)
+    marks = (Mark("i", "ideal_backward", 0, 60, 40, 9),)
+    svg = svg_of(Scene(nodes, edges, marks=marks, lit=frozenset({"a"})), mode)
+    strong = mode.startswith("contrast")
+    assert ('" opacity="' not in svg) is strong
+    assert ('stroke-width="5"' in svg) is strong

@@ -161,6 +161,45 @@ def test_a_failing_view_never_breaks_what_it_watches():
         view.dispose()
 
 
+@pytest.mark.parametrize("n", [5, 700, 2000])
+def test_a_failing_view_names_the_event_at_which_it_failed(n, caplog):
+    view = Steps(recorded([RunStateChanged(0, "running"), *map(step, range(2000))]))
+    view.fails_at = n
+    for _ in range(3):
+        words = view._drawn(len(view.recording))[1]
+    assert f"ValueError: no picture of the unlucky number, at event {n + 1:,}, StepFinished" in words
+    assert caplog.text.count("a view failed") == 1
+
+
+def test_a_picture_that_contradicts_itself_is_told_in_its_place_and_the_next_is_drawn(monkeypatch):
+    view = Steps(training(falling(9)))
+    twice = Scene((Node("n", 0, 0, 9, 9, "a"), Node("n", 50, 0, 9, 9, "b")))
+    with monkeypatch.context() as patch:
+        patch.setattr(view, "picture", lambda state: twice)
+        for told in (view.host, view.show(3), view.host):
+            assert view.host._wanted["text"].startswith("This picture failed: "), told
+            assert view.host._wanted["title"] == "failed view"
+    view.show(len(view.recording))
+    assert view.host._wanted["text"] == "9 steps\nand no more"
+    view.dispose()
+
+
+def test_a_view_that_cannot_follow_says_why_in_place_of_its_picture(monkeypatch):
+    rec = Recording(run="*")
+    bus.attach(rec)
+    view = Steps(rec)
+    assert view.widget is not None
+    monkeypatch.setattr(view, "_catch_up", lambda: 1 / 0)
+    with pacer.PACER._turn:
+        for tick in pacer.PACER._ticks:
+            tick.due = 0.0
+        pacer.PACER.pump()
+    assert "Steps stopped following" in view.host._wanted["text"]
+    assert "ZeroDivisionError" in view.host._wanted["text"]
+    rec.close()
+    view.dispose()
+
+
 def test_a_live_view_folds_only_what_is_new():
     rec = Recording(run="*")
     bus.attach(rec)

@@ -186,6 +186,13 @@ class RunControls:
         if ended:
             pacer.forget(self._tick)
 
+    def tick_failed(self, why: BaseException) -> None:
+        """They are not called any more because they raised: say so where their words are."""
+        with self._lock:
+            if self._parts:
+                words = f"These controls stopped following their run: {type(why).__name__}: {why}"
+                self._parts["text"].text = f"{words}\nThe buttons still work."
+
     @property
     def text(self) -> str:
         """State and progress in words, with the reason of a failure."""
@@ -214,6 +221,7 @@ class RunControls:
                  disabled=ended or state == "stopping")  # fmt: skip
             _put(parts["Step"], disabled=ended or state == "stopping")
             _put(parts["Stop"], disabled=ended)
+            self._step_picture.refresh()
             reason = self._trouble()
             _put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
             _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
@@ -224,7 +232,6 @@ class RunControls:
                     _put(slider, value=value)
                 _put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
-            self._step_picture.refresh()
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
@@ -236,9 +243,14 @@ class RunControls:
         """Why the run holds, waits or has failed, with the operation where it began; or that its loss exploded."""
         reason, trouble = getattr(self.run, "reason", ""), getattr(self.run, "trouble", None)
         if reason:
-            where = getattr(trouble, "given", "")
+            where = getattr(trouble, "given", "") or self._box()
             return f"{reason}{f': {where}' if where else ''}"
         return getattr(self.run, "waits_for", "") or exploded(self.run.recording, self.run.progress[0])
+
+    def _box(self) -> str:
+        """Which box of the picture below the reason is about, by the name that it has there."""
+        box = self._step_picture.box if self._step_picture is not None else ""
+        return f"{box} of the picture" if box else ""
 
     def _spoken(self, state: str, reason: str) -> str:
         """State changes are spoken, not each step; a pause is answered at once, though its step may last."""

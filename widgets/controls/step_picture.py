@@ -35,6 +35,15 @@ class StepPicture:
         if isinstance(self.view, PipelineView):  # between two clicks it is not held, and in the same step
             self._follow(self.run.progress[0] == self._held_in)
 
+    @property
+    def box(self) -> str:
+        """What the picture calls the box at which the run is held; "" where no graph is held."""
+        from widgets.views.graph.view import GraphView
+
+        if not isinstance(self.view, GraphView) or not self.run.is_inside or self.view.recording is not self.run.graph:
+            return ""
+        return self.view.box_at(len(self.run.graph))
+
     def _fold_away(self) -> None:
         """Beside a run that has gone on, the graph of a step in which it was held says "here" of where it is not."""
         if self.run.is_inside or self._shown is not self.run.graph:

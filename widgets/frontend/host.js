@@ -1,9 +1,16 @@
 // The page's side of widgets/live/host.py: keeps the picture, applies numbered patches, draws once per animation frame,
 // acknowledges what was drawn, and asks for the whole picture when a number is missing.
+import { whenGone } from "./gone.js";
 import { applyPatch } from "./patch.js";
 
 const GONE = "The kernel was restarted: this is the last picture. Run the cell again.";
 const shared = (globalThis.__autodiffLab ??= new Map());
+
+// The picture of a kernel that has ended: its run is not live.
+function past(tree) {
+  const words = tree.provenance && `Before the restart: ${tree.provenance}`;
+  return { ...tree, provenance: words, made: "" };
+}
 
 // One promise per page and key; a failed one is forgotten, so that the next picture tries again.
 function once(key, make) {
@@ -82,21 +89,17 @@ export default () => {
           requestAnimationFrame(drawn);
         }
       };
-      // Not said by any public name: the manager marks the models of a kernel that ended, and tells them so. The layout is
-      // a model that can be asked; both have been told when this runs.
-      const told = () =>
-        setTimeout(() => {
-          gone = model.get("layout")?.comm_live === false;
-          for (const note of notes) note(gone);
-        });
+      const forget = whenGone(model, (ended) => {
+        gone = ended;
+        for (const note of notes) note();
+      });
       const listened = () => views.forEach((view) => view.hears?.());
       model.on("msg:custom", received);
-      model.on("comm_live_update", told);
       model.on("change:listens", listened);
       return () => {
         clearTimeout(saving);
         model.off("msg:custom", received);
-        model.off("comm_live_update", told);
+        forget();
         model.off("change:listens", listened);
       };
     },
@@ -134,12 +137,13 @@ export default () => {
       line.className = "lab-gone";
       line.setAttribute("role", "status");
       root.append(line);
-      const note = (ended) => {
-        line.textContent = ended ? GONE : "";
-        if (ended) view.hears?.(); // nobody opens or pins anything any more
+      const note = () => {
+        line.textContent = gone ? GONE : "";
+        view.draw(gone ? past(tree) : tree);
+        if (gone) view.hears?.(); // nobody opens or pins anything any more
       };
       notes.add(note);
-      if (gone) note(true);
+      if (gone) note();
       return () => {
         views.delete(view);
         notes.delete(note);

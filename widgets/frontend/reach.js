@@ -30,11 +30,12 @@ export class Reach {
       tip.hide(); // whoever listens to the choice shows more, and the node should be seen
     });
     picture.addEventListener("dblclick", (event) => this.under(event) || this.overview());
-    picture.addEventListener("focusin", (event) => {
+    // Around the picture: Chromium makes an svg that listens to the focus itself a stop of the tab key, before its nodes.
+    element.addEventListener("focusin", (event) => {
       const key = keyOf(event.target);
       if (key && event.target.matches(":focus-visible") && nodes.get(key).clipped) this.showTip(key);
     });
-    picture.addEventListener("focusout", () => tip.hide());
+    element.addEventListener("focusout", () => tip.hide());
     picture.addEventListener("pointerover", (event) => {
       const key = keyOf(event.target);
       const edge = edges.entries.get(event.target.closest?.(".lab-edge")?.dataset.key)?.edge;

@@ -18,6 +18,7 @@ import traitlets
 from lab.errors import ViewError
 from widgets.live.library import bundle, library, plotly_library
 from widgets.live.pacer import PACER, Pacer
+from widgets.live.showing import failure
 from widgets.pictures.chart import Chart
 from widgets.pictures.patch import Json, diff
 from widgets.pictures.scene import Scene
@@ -37,7 +38,7 @@ class Host(anywidget.AnyWidget):
         pacer: who decides when to send; tests bring their own.
     """
 
-    _esm = bundle("patch.js", "host.js")
+    _esm = bundle("patch.js", "gone.js", "host.js")
     accepts: ClassVar[type] = Scene
 
     library = traitlets.Unicode().tag(sync=True)
@@ -55,7 +56,6 @@ class Host(anywidget.AnyWidget):
         self._guard = threading.RLock()
         self._pacer = pacer
         self._latest: tuple[Picture, dict[str, Json]] | None = None
-        self._sent = self._wanted = self._tree(picture, text)
         self._number = self._acked = 0
         self._whole = False
         self.keeps: object = None
@@ -65,6 +65,7 @@ class Host(anywidget.AnyWidget):
         self._on_pin: list[SelectCallback] = []
         self._on_find: list[SelectCallback] = []
         self._on_point: list[PointCallback] = []
+        self._sent = self._wanted = self._tree(picture, text)  # last: one that is refused is closed like any other
         super().__init__(library=library(), plotly=self._needs(), height=height, twin=uuid.uuid4().hex)
         self.on_msg(self._received)
 
@@ -110,6 +111,17 @@ class Host(anywidget.AnyWidget):
             self._number += 1
             self.send({"seq": self._number, "whole": whole}, buffers=[body])
             return len(body)
+
+    def send_failed(self, why: Exception) -> None:
+        """The picture could not be sent: send why, once; if that fails too, nothing more can be said."""
+        with self._guard:
+            said = f"This picture could not be sent to the page: {type(why).__name__}: {why}"
+            if self.comm is None or self._wanted.get("text") == said:
+                return
+            picture = failure(ViewError("a picture could not be sent", given=f"{type(why).__name__}: {why}",
+                                        hint="only this picture is affected"), chart=self.accepts is Chart)  # fmt: skip
+            self._wanted = self._tree(picture, said)
+        self._pacer.request(self)
 
     # --- what the browser says ---
 

@@ -118,7 +118,7 @@ class Pacer:
         """Call `callback` about 15 times a second, less often if it is slow, until it is gone or `forget` is called.
 
         It is held weakly and called from the pacer's thread in a copy of the caller's context. One that raises is let
-        go, with a notice in the log "widgets.live.pacer".
+        go, with a notice in the log "widgets.live.pacer"; a `tick_failed(why)` of its object says it where one looks.
         """
         with self._awake:
             self._ticks.append(_Tick(callback))
@@ -146,9 +146,10 @@ class Pacer:
                 continue
             try:
                 tick.context.run(callback)
-            except Exception:
+            except Exception as why:
                 log.exception("A live picture failed and is no longer updated; what it watched goes on.")
                 self.forget(callback)
+                _tell(getattr(callback, "__self__", None), "tick_failed", why)
             end = self._clock()
             # A picture may take a third of the time at most: the rest belongs to what it watches.
             tick.due = max(begin + 1 / TICKS_PER_SECOND, end + 2 * (end - begin))
@@ -171,7 +172,12 @@ class Pacer:
                 continue
             with self._awake:  # before sending: a picture that comes meanwhile asks again
                 self._wanting.pop(key, None)
-            n_bytes = host.send_now()
+            try:
+                n_bytes = host.send_now()
+            except Exception as why:
+                log.exception("A live picture could not be sent; the others go on.")
+                _tell(host, "send_failed", why)
+                continue
             if n_bytes:
                 self._messages.spend(1, now)
                 self._bytes.spend(n_bytes, now)
@@ -200,6 +206,17 @@ class Pacer:
                     return
                 if wait:
                     self._awake.wait(wait)
+
+
+def _tell(whom: object, method: str, why: Exception) -> None:
+    """Let it say where one looks that it failed; all that is not ours may fail again."""
+    tell = getattr(whom, method, None)
+    if tell is None:
+        return
+    try:
+        tell(why)
+    except Exception:
+        log.exception("A live picture that failed could not say so.")
 
 
 PACER = Pacer()

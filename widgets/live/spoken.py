@@ -9,6 +9,7 @@ import anywidget
 import traitlets
 
 from widgets.live.buttons import css
+from widgets.live.library import bundle
 
 
 class Spoken(anywidget.AnyWidget):
@@ -20,25 +21,7 @@ class Spoken(anywidget.AnyWidget):
         >>> line.close()
     """
 
-    _esm = """
-    export default {
-      render({ model, el }) {
-        const line = document.createElement("div");
-        line.setAttribute("role", "status");
-        line.setAttribute("aria-live", "polite");
-        line.style.cssText = "min-height:1.4em;padding:2px 4px;white-space:pre-line";
-        line.style.fontSize = "calc(var(--lab-type-ui, var(--jp-ui-font-size1, 13px)) * var(--lab-scale, 1))";
-        line.style.color = "var(--jp-ui-font-color1, inherit)";
-        const draw = () => { line.textContent = model.get("text"); };
-        draw();
-        model.on("change:text", draw);
-        const hidesTwin = document.createElement("style"); // goes with this view, and the still words are back
-        hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
-        el.append(line, hidesTwin);
-        return () => model.off("change:text", draw);
-      },
-    };
-    """
+    _esm = bundle("gone.js", "spoken.js")
     _css = css()  # the controls that this line speaks for stand beside it
     text = traitlets.Unicode().tag(sync=True)
     twin = traitlets.Unicode("none").tag(sync=True)

@@ -18,7 +18,7 @@ from widgets.pictures.palettes import CIVIDIS, COLORWAY, COLOURS, DIVERGING, OKA
 __all__ = [
     "CIVIDIS", "COLORWAY", "COLOURS", "DASHES", "DIVERGING", "INK", "KIND_WORDS", "MADE", "MARKS", "MINUS", "OKABE_ITO",
     "SEQUENTIAL", "SIZES", "THEMES", "axes", "blank", "colorway", "contrast", "css_variables", "drawn_in", "ink_on",
-    "luminance", "short", "table", "tone_colour",
+    "is_strong", "luminance", "short", "table", "tone_colour",
 ]  # fmt: skip
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -166,6 +166,17 @@ def drawn_in(theme: str) -> Iterator[None]:
         yield
     finally:
         _THEME.reset(token)
+
+
+def is_strong() -> bool:
+    """Whether still pictures are drawn in high contrast at the moment: nothing is half seen through then.
+
+    Example:
+        >>> with drawn_in("contrast"):
+        ...     is_strong()
+        True
+    """
+    return _THEME.get().startswith("contrast")
 
 
 def colorway() -> tuple[str, ...]:

@@ -14,13 +14,11 @@ from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import EdgeShape, Point, edge_shape, lanes, number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.scene import Edge, Scene
-from widgets.pictures.theme import INK, MADE, THEMES, drawn_in
+from widgets.pictures.theme import INK, MADE, THEMES, drawn_in, is_strong
 from widgets.pictures.tree import Picture, text_of, tree_of
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MARGIN = 24.0
-DIMMED = 0.4
-"""Opacity of what does not stand out while something does."""
 LIVELY_EDGES = ("forward", "backward", "store")
 READABLE = 2400.0
 """Pixels; a wider drawing is not shrunk to the page, which scrolls instead: its texts would be too small to read."""
@@ -131,6 +129,16 @@ def _wrapped(text: str, width: float, size: float) -> list[str]:
 # --- scenes ---
 
 
+def half_seen(opacity: float) -> float | None:
+    """The opacity of what is half seen through; in high contrast nothing is."""
+    return None if is_strong() else opacity
+
+
+def dimmed() -> float | None:
+    """The opacity of what does not stand out while something does."""
+    return half_seen(0.4)
+
+
 class Drawing(NamedTuple):
     """A scene as SVG elements.
 
@@ -200,7 +208,8 @@ def _line(edge: Edge, shape: EdgeShape, lit: Collection[str]) -> str:
         stroke_linecap="butt" if edge.state in ("backward", "store") else "round",
     )
     drawn = path + ("" if edge.state == "none" else tag("path", d=shape.head, fill=colour))
-    return tag("g", drawn, opacity=DIMMED) if lit and edge.id not in lit else drawn
+    opacity = dimmed() if lit and edge.id not in lit else None
+    return drawn if opacity is None else tag("g", drawn, opacity=opacity)
 
 
 def _edge_label(edge: Edge, middle: Point, faded: bool) -> str:
@@ -208,5 +217,5 @@ def _edge_label(edge: Edge, middle: Point, faded: bool) -> str:
     across = text_width(text, 12) + 10
     colour = _edge_colour(edge) if edge.state in LIVELY_EDGES else INK["muted"]
     ground = tag("rect", x=x - across / 2, y=y - 9, width=across, height=18, rx=6, fill=INK["surface"])
-    look = {"text_anchor": "middle", "dy": "0.35em", "font_weight": 500, "opacity": DIMMED if faded else None}
+    look = {"text_anchor": "middle", "dy": "0.35em", "font_weight": 500, "opacity": dimmed() if faded else None}
     return ground + label(text, x, y, 12, fill=colour, **look)

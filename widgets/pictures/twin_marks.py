@@ -8,7 +8,7 @@ from widgets.pictures.geometry import hatch, number
 from widgets.pictures.measure import clip
 from widgets.pictures.scene import MARKS_BELOW, Mark
 from widgets.pictures.theme import INK
-from widgets.pictures.twin import label, tag
+from widgets.pictures.twin import half_seen, label, tag
 
 _WORDS: Mapping[str, tuple[float, bool, str]] = {
     "heading": (13.0, True, "text"), "text": (12.0, False, "muted"), "warning": (12.0, True, "trouble"),
@@ -59,6 +59,6 @@ def _shape(mark: Mark) -> str:
     if mark.kind not in _HATCHED:
         return box
     colour, opacity = _HATCHED[mark.kind]
-    lines = tag("path", d=hatch(mark.width, mark.height, 5.0), fill="none", stroke=INK[colour], opacity=opacity,
-                transform=f"translate({x} {y})")  # fmt: skip
+    lines = tag("path", d=hatch(mark.width, mark.height, 5.0), fill="none", stroke=INK[colour],
+                opacity=half_seen(opacity), transform=f"translate({x} {y})")  # fmt: skip
     return tag("g", box + lines)

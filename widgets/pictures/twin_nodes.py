@@ -8,8 +8,8 @@ from typing import Any
 from widgets.pictures.geometry import corner_radius, hatch, number
 from widgets.pictures.measure import LINE_HEIGHTS, clip, text_width
 from widgets.pictures.scene import SPANS, Node, Scene
-from widgets.pictures.theme import INK, MARKS, ink_on, tone_colour
-from widgets.pictures.twin import DIMMED, label, tag, words
+from widgets.pictures.theme import INK, MARKS, ink_on, is_strong, tone_colour
+from widgets.pictures.twin import dimmed, half_seen, label, tag, words
 
 FOLD: Mapping[str, str] = {"closed": "M-3.5 0H3.5M0 -3.5V3.5", "open": "M-3.5 0H3.5"}
 PIN = "M0 4.5C-2 1.5 -3.5 0.5 -3.5 -1.5A3.5 3.5 0 0 1 3.5 -1.5C3.5 0.5 2 1.5 0 4.5Z"
@@ -57,7 +57,7 @@ def node_element(node: Node, scene: Scene) -> str:
     look = {"fill": "none" if node.kind in SPANS and node.state == "waiting" else fill, **_outline(node)}
     lit = node.id in scene.lit
     if lit:
-        look |= {"stroke": INK["text"], "stroke_width": 3}
+        look |= {"stroke": INK["text"], "stroke_width": 5 if is_strong() else 3}
     if node.kind == "frame":
         look |= {"fill": fill if toned else INK["group"], "fill_opacity": 0.35}
     parts = [
@@ -72,7 +72,8 @@ def node_element(node: Node, scene: Scene) -> str:
         parts.append(box(-3.5, fill="none", stroke=INK["line"], stroke_width=1))
     if node.kind == "backward_span":
         place = f"translate({number(-w / 2)} {number(-h / 2)})"
-        parts.append(tag("path", d=hatch(w, h), fill="none", stroke=INK["backward"], opacity=0.55, transform=place))
+        lines = {"fill": "none", "stroke": INK["backward"], "opacity": half_seen(0.55), "transform": place}
+        parts.append(tag("path", d=hatch(w, h), **lines))
     room = 1e4 if node.kind in SPANS else w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2
     ink = ink_on(fill) if toned and node.kind != "frame" else None
     parts.append(_head(node) if node.kind == "frame" else _texts(node, ink, room))
@@ -82,8 +83,8 @@ def node_element(node: Node, scene: Scene) -> str:
         parts.append(_fold(node))
     if node.id in scene.pinned:
         parts.append(_pin(node))
-    dimmed = DIMMED if scene.lit and not lit else None
-    return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})", opacity=dimmed)
+    opacity = dimmed() if scene.lit and not lit else None
+    return tag("g", "".join(parts), transform=f"translate({number(node.x)} {number(node.y)})", opacity=opacity)
 
 
 def _head(node: Node) -> str:

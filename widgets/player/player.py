@@ -190,6 +190,12 @@ class Player(Clock):
         if not live:
             pacer.forget(self._tick)
 
+    def tick_failed(self, why: BaseException) -> None:
+        """It is not called any more because it raised: say so where its words are."""
+        with self._lock:
+            if self._controls:
+                self._controls["text"].text = f"The player stopped following: {type(why).__name__}: {why}"
+
     def dispose(self) -> None:
         """Stop playing and take everything out of the page and the kernel."""
         from widgets.live import pacer

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import multiprocessing
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
+from lab.parallel.cluster.closing import hushed, told
 from lab.parallel.cluster.interrupts import uninterrupted
 from lab.parallel.cluster.launching import Launch, require_running
 from lab.words import shown
@@ -120,14 +120,11 @@ class Cluster:
             raise
 
     def close(self) -> None:
-        """Stop what was started here; somebody else's cluster stays."""
-        nanny = logging.getLogger("distributed.nanny")
-        nanny.addFilter(_is_news)
-        try:
+        """Stop what was started here, within some 5 seconds whatever it is at; somebody else's cluster stays."""
+        nannies = [n for owned in self._owned for n in getattr(owned, "workers", {}).values()]
+        with hushed(), told(lambda: [n.pid for n in nannies if n.pid]):
             while self._owned:
                 self._owned.pop().close()
-        finally:
-            nanny.removeFilter(_is_news)
 
     def __enter__(self) -> Self:
         require_running(self.client)
@@ -138,11 +135,6 @@ class Cluster:
 
     def __repr__(self) -> str:
         return f"<Cluster {self.client.scheduler.address if self.client.scheduler else 'closed'}>"
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """A worker that we close and that takes its time is ended by its nanny: nobody needs to be warned of that."""
-    return "still alive after" not in record.getMessage()
 
 
 def launch(

@@ -209,13 +209,17 @@ class Large:
         return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))
 
     def told_hits(self) -> str:
-        """How many match."""
+        """How many match, and how many of them a closed group holds: there one sees the group."""
         ops = sum(node in self.groups.order for node in self.hits)
         what = "operations" if ops == len(self.hits) else "operations and tensors"
         n = len(self.groups.ops) if ops == len(self.hits) else self.groups.n_seen
         match = "matches" if len(self.hits) == 1 and n == 1 else "match"
-        closed = " They are lit in their groups." if len(self.hits) > OPENS else ""
-        return f"{len(self.hits):,} of {n:,} {what} {match} “{wording.clipped(self.found)}”.{closed}"
+        seen = self._board.seen if self._board is not None and self.n_boxes else {}
+        shut = [box for node in self.hits if not (box := seen.get(node, "0")).isdigit()]
+        groups = f"{len(set(shut)):,} closed group{'s' * (len(set(shut)) > 1)}"
+        some = f", {len(shut):,} of them" if len(shut) < len(self.hits) else ","
+        where = f"{some} in {groups}" if shut else ""
+        return f"{len(self.hits):,} of {n:,} {what} {match} “{wording.clipped(self.found)}”{where}."
 
     def told_passes(self, root: Group) -> str:
         """What is recorded and not drawn."""

@@ -222,6 +222,21 @@ class GraphView(View[Tape]):
             self.large.grow(self._end(state).entries)
         return sentence(state, self.large.names.full)
 
+    def box_at(self, position: int) -> str:
+        """What the box is called in which the newest thing happened: "v₄", "v₄ in the box “blocks × 3”"."""
+        state = self.state_at(position)
+        node = state.now.node
+        if node not in state.entries:
+            return ""
+        with self._lock:
+            self.large.grow(self._end(state).entries)
+            name = self.large.names.full[node]
+            if self.large.n_boxes <= self.most:
+                return name
+            self.large.drawing(state, self._end(state))
+            group = self.large.group(self.large.box_of(str(node)))
+        return f"{name} in the box “{group.name}”" if group is not None else name
+
     def _why_empty(self, state: Tape) -> str:
         rec = self.recording
         ended = not rec.live and not self._end(state).entries

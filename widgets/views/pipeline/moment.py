@@ -55,6 +55,8 @@ class Moment(NamedTuple):
     paced: bool
     in_ticks: bool = False
     """Times are ticks of the schedule, from 0, and not ms."""
+    cut: bool = False
+    """The recording ends here, within the step: what was under way runs no more."""
 
     @property
     def over(self) -> bool:
@@ -154,7 +156,8 @@ class History:
         # A step that was held has times without those holds; its messages came when they came, before the next step.
         last, until = done[-1], min((d.start for d in self.of(step + 1)), default=np.inf)
         going = self._going(every, last.end, begin, n)
-        return moment._replace(last=_since(last, begin), moved=self._move(last, until), going=going)
+        cut = self.over and n == len(self.table)
+        return moment._replace(last=_since(last, begin), moved=self._move(last, until), going=going, cut=cut)
 
     def _move(self, done: Done, until: float) -> Move | None:
         """The message that an action sent, if it came."""

@@ -44,7 +44,8 @@ def _business(moment: Moment, stage: int) -> tuple[str, str]:
     """State and words of a stage."""
     for going in moment.going:
         if going.stage == stage:
-            return "active", f"runs {going.kind}{going.micro}"
+            action = f"{going.kind}{going.micro}"
+            return ("stopped", f"was at {action}") if moment.cut else ("active", f"runs {action}")
     for done in _newest(moment):
         if done.stage == stage:
             return "done", f"{done.name} done"

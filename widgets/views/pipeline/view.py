@@ -6,14 +6,14 @@ the activations that it holds. One optimiser step at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from lab.events import ActionFinished, ActionStarted, ActivationMoved, Event, RankFinished, StepFinished
 from widgets.fold import Events, Positions, Stretch, merged
-from widgets.pictures.scene import Scene
+from widgets.pictures.scene import SPANS, Edge, Node, Scene
 from widgets.view import View
 from widgets.views.pipeline.columns import in_ticks
 from widgets.views.pipeline.moment import History, Moment
@@ -31,7 +31,10 @@ LISTED = 200
 LEGEND = {
     "forward_span": "forward (F)", "backward_span": "backward (B)", "forward": "activation", "backward": "gradient",
     "active": "runs now", "waiting": "waits", "done": "finished",
+    "stopped": "was at work when the recording ended",
 }  # fmt: skip
+OF_BARS = {"active": "the bar that finished last", "waiting": "a bar that is not finished"}
+"""What a state means on a bar; LEGEND says it of a stage."""
 
 
 class PipelineView(View[Trace]):
@@ -98,8 +101,7 @@ class PipelineView(View[Trace]):
         board = board_of(moment)
         edges, tokens = ways_of(moment, board)
         nodes = [*stages_of(moment, board), *spans_of(moment, board)]
-        there = {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges}
-        legend = tuple((mark, words) for mark, words in LEGEND.items() if mark in there)
+        legend = _legend(nodes, edges)
         words = caption(moment)
         return Scene(tuple(nodes), tuple(edges), tokens, words, self.title, legend, extent=board.extent,
                      marks=tuple(marks_of(moment, board)))  # fmt: skip
@@ -182,6 +184,18 @@ class PipelineView(View[Trace]):
             self._choice.options = options
         if self._choice.value != chosen:
             self._choice.value = chosen
+
+
+def _legend(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[tuple[str, str], ...]:
+    """The marks that are there, in words; a state is not the same of a stage and of a bar."""
+    bars = {n.state for n in nodes if n.kind in SPANS}
+    there = {n.kind for n in nodes} | {n.state for n in nodes if n.kind not in SPANS} | {e.state for e in edges}
+    made = []
+    for mark, words in LEGEND.items():
+        told = [words] * (mark in there) + [OF_BARS.get(mark, "")] * (mark in bars)
+        if any(told):
+            made.append((mark, ", or ".join(filter(None, told))))
+    return tuple(made)
 
 
 def _step_of(history: History, number: int) -> int:

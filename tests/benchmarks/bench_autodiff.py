@@ -1,0 +1,109 @@
+"""The table of ratios: every workload on the lab and on its peer, each in a process of its own, in turns, one thread.
+
+Run: python -m tests.benchmarks autodiff; with the environment of that command also this file with beginnings of names,
+bench_autodiff.py w1 w3. One process for both will not do: an engine there changes the other's memory and caches, and
+torch took a quarter less time for a step when the lab stood beside it. As an adapter (`build`) this file also serves a
+harness of another's.
+"""
+
+import multiprocessing
+import os
+import statistics
+import sys
+from multiprocessing.connection import Connection
+from time import perf_counter
+from typing import Any
+
+from engines import PEERS, Lab
+from workloads import WORKLOADS, Made
+
+N_TURNS, SECONDS = 11, 0.06
+TOLERANCE = 2e-3
+"""By which engines may differ, relative: float32, and thousands of terms summed in other orders."""
+
+
+def build(case: str, _options: dict[str, Any]) -> Made:
+    """(step, check) of a workload on the lab."""
+    return WORKLOADS[case].make(Lab)
+
+
+def serve(name: str, key: str, to: Connection) -> None:
+    """One engine's process: the check first, None where it is not installed, then seconds for numbers of steps."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # all on the same core
+    engine = Lab if name == "lab" else PEERS[name]()
+    if engine is None:
+        to.send(None)
+        return
+    step, check = WORKLOADS[key].make(engine)
+    to.send(check())
+    while n := to.recv():
+        start = perf_counter()
+        for _ in range(n):
+            step()
+        to.send((perf_counter() - start) / n)
+
+
+class Contestant:
+    """An engine in a process of its own, with one workload."""
+
+    def __init__(self, name: str, key: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._to, its = context.Pipe()
+        self._process = context.Process(target=serve, args=(name, key, its))
+        self._process.start()
+        self.check: list[float] | None = self._to.recv()
+        self.turns: list[float] = []
+        if self.check is not None:
+            self._ask(1)
+            self._repeats = max(1, int(SECONDS / self._ask(1)))
+
+    def _ask(self, n: int) -> float:
+        self._to.send(n)
+        return float(self._to.recv())
+
+    def turn(self) -> None:
+        self.turns.append(self._ask(self._repeats))
+
+    def close(self) -> None:
+        if self.check is not None:
+            self._to.send(0)
+        self._process.join()
+
+
+def agree(mine: list[float], theirs: list[float]) -> bool:
+    return all(abs(a - b) <= TOLERANCE * max(1e-3, abs(b)) for a, b in zip(mine, theirs, strict=True))
+
+
+def compare(key: str) -> str:
+    """One row of the table."""
+    workload = WORKLOADS[key]
+    lab, peer = both = Contestant("lab", key), Contestant(workload.base, key)
+    assert lab.check is not None
+    there = [c for c in both if c.check is not None]
+    for _ in range(3 if statistics.mean(c._ask(1) for c in there) > 1 else N_TURNS):
+        for contestant in there:
+            contestant.turn()
+    for contestant in both:
+        contestant.close()
+    row = f"{key:14}{workload.about:40}{statistics.median(lab.turns) / workload.units * 1e6:>12.2f}"
+    if peer.check is None:
+        return f"{row}   {workload.base} is not installed"
+    ratio = statistics.median(a / b for a, b in zip(lab.turns, peer.turns, strict=True))
+    words = "yes" if agree(lab.check, peer.check) else f"NO: {lab.check} {peer.check}"
+    theirs = statistics.median(peer.turns) / workload.units * 1e6
+    return f"{row}{theirs:>12.2f}{ratio:>8.3f}{workload.aim:>6.2f}  {workload.base:10}{words}"
+
+
+def main() -> None:
+    wanted = tuple(sys.argv[1:]) or ("",)
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; medians of turns, us an operation or a step")
+    print(f"{'workload':54}{'lab':>12}{'peer':>12}{'ratio':>8}{'aim':>6}  {'peer':10}agree")
+    for key in WORKLOADS:
+        if key.startswith(wanted):
+            print(compare(key), flush=True)
+    print(f"load average {os.getloadavg()[0]:.1f} at the end")
+
+
+if __name__ == "__main__":
+    main()
