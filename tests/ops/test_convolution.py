@@ -73,7 +73,7 @@ def test_a_batch_in_parts_has_the_bits_of_a_batch_at_once(monkeypatch):
     once, plan = lab.conv2d(x, w, padding=1), windows("conv2d", (6, 6), (3, 3), 1, 1)
     gradients = sliding.spread_back(once, w, plan, 1), sliding.correlate_weight(x, once, plan, 1)
     monkeypatch.setattr(sliding, "CACHE", 12_000)  # two examples
-    assert sliding.Columns(plan, 7, 1, 2, np.float64).step == 2
+    assert sliding.Columns(plan, 7, 1, 2, np.dtype(float)).step == 2
     assert np.array_equal(lab.conv2d(x, w, padding=1), once)
     assert np.array_equal(sliding.spread_back(once, w, plan, 1), gradients[0])
     close(sliding.correlate_weight(x, once, plan, 1), gradients[1], rtol=1e-13)  # a sum over the parts
@@ -198,6 +198,10 @@ def test_without_numba_the_twins_pool_and_convolve(monkeypatch):
             lambda: lab.conv2d(np.ones((1, 1, 4, 4)), np.ones((1, 1, 2, 2)), stride=(1, -2)),
             ("conv2d needs stride as a whole number of at least 1\ngiven: stride=(1, -2)\n"
             "hint:  stride=1, or one for each of 2 axes: stride=(1, 1)"),
+        ),
+        (
+            lambda: [lab.conv1d(np.ones((1, 1, 4)), np.ones((1, 1, 2)), stride=s) for s in (1, True)],
+            "conv1d needs stride as a whole number of at least 1\ngiven: stride=True",
         ),
         (
             lambda: lab.conv2d(np.ones((1, 1, 4, 4)), np.ones((1, 1, 2, 2)), padding="same", stride=2),
