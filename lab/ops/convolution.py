@@ -325,7 +325,7 @@ def _checked(op: str, x: Any, weight: Any, ndim: int) -> tuple[Any, Any]:
 
 def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """conv1d and conv_transpose1d, or conv2d and conv_transpose2d."""
-    shape = (1, 2, 5, 4)[: ndim + 2]
+    shape = ((1, 1, 4), (1, 1, 3, 4))[ndim - 1]
     name, name_back = f"conv{ndim}d", f"conv_transpose{ndim}d"
     axes = ("length", "height, width")[ndim - 1]
 
@@ -357,19 +357,19 @@ def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     )
     small = ((1, 2, 5), (1, 1, 3, 4))[ndim - 1]  # small enough to be the example in the docstring
     made = composite(
-        samples=[Sample((small, (2, small[1], 2, 3)[: ndim + 2]), {"padding": "same"})],
+        samples=[Sample((shape, (1, 1, 2, 3)[: ndim + 2]), {"padding": "same"})],
         error_samples=[
             (((3, 5), (2, 3, 3)), {}, f"{name} takes (batch, channels"),
-            ((shape, (2, 2, 9, 9)[: ndim + 2]), {}, f"{name} has a kernel that is larger than its input"),
-            ((shape, (2, 2, 2, 2)[: ndim + 2]), {"stride": -1}, f"{name} needs stride"),
-            ((shape, (2, 2, 2, 2)[: ndim + 2]), {"bias": [1.0]}, f"{name} has one number of the bias"),
+            ((shape, (2, 1, 9, 9)[: ndim + 2]), {}, f"{name} has a kernel that is larger than its input"),
+            ((shape, (2, 1, 2, 2)[: ndim + 2]), {"stride": -1}, f"{name} needs stride"),
+            ((shape, (2, 1, 2, 2)[: ndim + 2]), {"bias": [1.0]}, f"{name} has one number of the bias"),
         ],
         reference=_conv_by_entry,
     )(conv_)
     made_back = composite(
-        samples=[Sample((small, (small[1], 1, 2, 3)[: ndim + 2]), {"stride": 2, "padding": 1})],
+        samples=[Sample((shape, (1, 1, 2, 3)[: ndim + 2]), {"stride": 2, "padding": 1})],
         error_samples=[
-            ((shape, (2, 1, 2, 2)[: ndim + 2]), {"output_padding": 1}, f"{name_back} needs an output_padding below"),
+            ((shape, (1, 1, 2, 2)[: ndim + 2]), {"output_padding": 1}, f"{name_back} needs an output_padding below"),
             (((1, 1, 1, 1)[: ndim + 2], (1, 1, 2, 2)[: ndim + 2]), {"padding": 1}, f"{name_back} is left with nothing"),
         ],
         reference=_transpose_by_entry,
