@@ -176,7 +176,7 @@ def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     shape, wrong = ((1, 2, 4), (1, 1, 3, 4))[ndim - 1], ((2, 4),)
     entered = [
         composite(
-            samples=[Sample((small,), {"kernel": 2, "stride": 1, "padding": 1})],
+            samples=[Sample((shape,), {"kernel": 2, "stride": 1, "padding": 1})],
             error_samples=[
                 (wrong, {}, f"{f.__name__} takes (batch, channels"),
                 ((shape,), {"kernel": 6}, f"{f.__name__} has a kernel that is larger than its input"),
