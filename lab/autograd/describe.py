@@ -17,14 +17,6 @@ from lab.ops.sample import Sample
 
 _PARAMETERS = {
     "a_max": "upper bound: a number, an array or a tensor, None for none",
-    "bias": "(channels of the result,), added to each place of its channel; None for none",
-    "dilation": "steps between the entries of the kernel, one for all axes or one for each",
-    "groups": "into how many groups the channels are split, each with kernels of its own",
-    "kernel": "lengths of the window, one for all axes or one for each",
-    "output_padding": "how many places more the result has at the end of each axis",
-    "padding": "how many zeros stand around, for all axes or for each; a convolution knows valid and same, too",
-    "size": "lengths of the result; None for the smallest that fit",
-    "stride": "steps of the window, one for all axes or one for each; None for its lengths",
     "a_min": "lower bound: a number, an array or a tensor, None for none",
     "alpha": "a number: minus the limit far below 0",
     "approximate": '"none", or "tanh" for the approximation by a hyperbolic tangent',
