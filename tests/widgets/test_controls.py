@@ -386,3 +386,25 @@ def test_the_graph_of_a_held_step_is_folded_away_while_the_run_goes_on_without_i
     made.refresh()
     assert (layout.display or "") == ""
     made.dispose()
+
+
+def test_a_click_on_add_that_overtakes_the_text_adds_it_when_it_comes(run, controls):
+    row = controls._breakpoints
+    row.add.click()
+    assert "a breakpoint needs a bound" in controls._parts["text"].text
+    row.kind.value = "gradient norm above"
+    row.value.value = "9"
+    assert run.breakpoints == (), "asked for of another kind, and forgotten"
+    row.value.value = ""
+    row.add.click()
+    row.value.value = "2.5"
+    assert run.calls == [{"gradient_above": 2.5}]
+    assert "needs a bound" not in controls._parts["text"].text
+
+
+def test_enter_adds_a_kind_that_needs_no_bound_and_leaves_nothing_waiting(run, controls):
+    row = controls._breakpoints
+    row.kind.value = "first nan or inf"
+    row.value._handle_custom_msg({"event": "submit"}, [])
+    row.value.value = "3"
+    assert run.calls == [{"nonfinite": True}]
