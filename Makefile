@@ -15,6 +15,9 @@ ifeq ($(PYTHON),)
 $(error Python 3.11 or newer is needed and none was found: install one, or name it, as in `make lab PYTHON=/path/to/python3.12`)
 endif
 
+# An environment that the caller has activated is not the one that is used here: IPython would warn of it, in a test, too.
+unexport VIRTUAL_ENV
+
 TAG := $(shell "$(PYTHON)" -c 'import sys; print("py%d%d" % sys.version_info[:2])')
 ifeq ($(TAG),)
 $(error "$(PYTHON)" does not run: name a Python 3.11 or newer, as in `make lab PYTHON=/path/to/python3.12`)

@@ -16,8 +16,8 @@ from lab.events.recording import Recording
 from lab.nn import mlp
 from lab.optim import Adam
 from lab.parallel import Cluster
-from lab.parallel.training.cluster_job import packed, unpacked
 from lab.parallel.training.data_parallel import TOLD, Rank
+from lab.parallel.training.packing import packed, unpacked
 from lab.parallel.training.steering import Steering
 from lab.training.blas import one_blas_thread
 from lab.training.trainer import Training

@@ -7,7 +7,7 @@ from lab.events import ActionFinished
 from lab.parallel import Action, run_ranks
 from lab.parallel.paper.check_schedule import needs
 from lab.parallel.pipeline.pipeline import train
-from lab.parallel.training.cluster_job import packed
+from lab.parallel.training.packing import packed
 from lab.parallel.training.steering import Order
 
 

@@ -11,7 +11,7 @@ from lab.errors import ArgumentError, MeshError, PlanError, RunError, Unsupporte
 from lab.nn import Linear, Module
 from lab.optim import SGD
 from lab.parallel import COLLECTIVES, DataParallel, Pipeline, Recv, Send, run_ranks
-from lab.parallel.training.cluster_job import packed
+from lab.parallel.training.packing import packed
 from lab.training.trainer import Training
 from tests.parallel.trainings import (
     OPTIMIZERS,

@@ -79,7 +79,7 @@ def trained(world_size: int) -> Recording:
     """A real data-parallel training on ranks that are threads: a small network on digits, 5 steps, the last of 2."""
     from lab.events import record
     from lab.parallel import run_ranks
-    from lab.parallel.training.cluster_job import packed
+    from lab.parallel.training.packing import packed
     from lab.training.trainer import Training
     from tests.parallel.trainings import OPTIMIZERS, network, some_digits, tells_all
 

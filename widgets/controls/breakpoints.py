@@ -19,7 +19,7 @@ HINTS: Final[Mapping[str, str]] = {
     "loss above": "a number, as 2.5", "gradient norm above": "a number, as 10", "first nan or inf": "",
     "operation or module": "as matmul, or 0, or a node's number", "backward through": "as matmul, or 0",
 }  # fmt: skip
-"""What stands in the field for each; nothing for what needs none."""
+"""What to fill in for each, said beside the field; nothing for what needs none."""
 
 
 class Breakpoints:
@@ -56,13 +56,14 @@ class Breakpoints:
     _submitted: bool = False
 
     def _chosen(self, change: Mapping[str, Any]) -> None:
+        self._submitted = False
         self.hint.value = HINTS[change["new"]] or "needs none"
 
     def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
         """Enter in the field adds; the page says so before it says what the text is now, or behind it."""
         if not isinstance(content, Mapping) or content.get("event") != "submit":
             return
-        self._submitted = not self.value.value.strip()
+        self._submitted = bool(HINTS[self.kind.value]) and not self.value.value.strip()
         if not self._submitted:
             self._ask(self._add)
 
@@ -72,9 +73,9 @@ class Breakpoints:
             self._ask(self._add)
 
     def _add(self) -> None:
-        self._submitted = False
         kind, given = self.kind.value, self.value.value.strip()
-        if HINTS[kind] and not given:
+        self._submitted = bool(HINTS[kind]) and not given  # a busy page may hold the text back, and send the click
+        if self._submitted:
             raise ArgumentError("a breakpoint needs a bound or a place", given="nothing", hint=HINTS[kind])
         name = KINDS[kind]
         wanted: dict[str, Any] = {name: True if name == "nonfinite" else given}

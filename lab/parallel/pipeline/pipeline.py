@@ -34,8 +34,9 @@ from lab.parallel.pipeline.pipeline_training import PipelineTraining
 from lab.parallel.pipeline.stages import split
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.ranks.ticks import Ticks
-from lab.parallel.training.cluster_job import ClusterJob, unpacked
+from lab.parallel.training.cluster_job import ClusterJob
 from lab.parallel.training.options import refuse_what_is_no_option
+from lab.parallel.training.packing import unpacked
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.steering import Steering
 from lab.training.blas import one_blas_thread

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lab.autograd import Tensor
-from lab.errors import ArgumentError, LabError, MeshError, RankError, RunError
+from lab.errors import LabError, MeshError, RankError, RunError
 from lab.events import Event
 from lab.events.gate import leave_out
 from lab.optim.optimizer import Snapshot
@@ -27,8 +27,8 @@ from lab.parallel.cluster.silence import QUIET
 from lab.parallel.ranks.hops import AtHop
 from lab.parallel.ranks.ticks import AtTick
 from lab.parallel.training.hopping import Hopping
+from lab.parallel.training.packing import packed
 from lab.parallel.training.steering import At, Held, Order
-from lab.parallel.transport.sending import dumps
 from lab.training.job import RECORDED
 from lab.training.result import Result
 from lab.training.trainer import Training
@@ -359,45 +359,3 @@ class ClusterJob:
         self._theirs = self._checksum()
         if edited is not None:  # while the run waited for workers
             self.training.optimizer.restore(edited)
-
-
-# --- what travels ----------------------------------------------------------------------------------------------------
-
-
-def packed(training: Training) -> bytes:
-    """A training that has not begun, to be sent; what its optimiser has learned before goes with it.
-
-    Raises:
-        ArgumentError: a part of it cannot be sent; names the part.
-    """
-    try:
-        return dumps(_parts(training))
-    except Exception as error:
-        for name, part in _parts(training).items():
-            if (why := _unsendable(part)) is not None:
-                raise ArgumentError(
-                    f"the {name} cannot be sent to workers",
-                    given=why,
-                    hint="open files, locks and connections stay at home: make them in forward"
-                    if name == "model"
-                    else "make what it holds on the workers",
-                ) from error
-        raise
-
-
-def unpacked(payload: bytes) -> Training:
-    """The copy of the training on a rank."""
-    return Training(**pickle.loads(payload))  # noqa: S301 -- it came over the cluster's own connection
-
-
-def _parts(training: Training) -> dict[str, Any]:
-    names = ("model", "loader", "validation", "loss", "optimizer", "n_epochs", "measure_every")
-    return {name: getattr(training, name) for name in names}
-
-
-def _unsendable(part: object) -> str | None:
-    try:
-        dumps(part)
-    except Exception as error:  # noqa: BLE001 -- it is told
-        return f"{type(error).__name__}: {error}"
-    return None

@@ -36,9 +36,10 @@ from lab.optim.flat import FlatParameters, Vector
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.paper.plans import Plan, plan_of
 from lab.parallel.ranks.runtime import Comm
-from lab.parallel.training.cluster_job import ClusterJob, unpacked
+from lab.parallel.training.cluster_job import ClusterJob
 from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.own_plans import refuse_a_wrong_sum
+from lab.parallel.training.packing import unpacked
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.shards import Shard, shard_of
 from lab.parallel.training.steering import Steering
