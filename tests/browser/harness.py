@@ -32,6 +32,11 @@ PATIENCE_MS = int(os.environ.get("LAB_PATIENCE_MS", "120000"))
 expect.set_options(timeout=PATIENCE_MS)
 VIEWPORT: ViewportSize = {"width": 1280, "height": 900}
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
+RUNNING = (
+    "window.jupyterapp.shell.currentWidget.content.widgets"
+    ".filter(cell => cell.model.executionState === 'running').length"
+)
+"""How many cells run. Not by a class of the page: JupyterLab's `jp-mod-running` is a row of the file browser."""
 
 CLEAN = """
 def _clean():
@@ -220,7 +225,7 @@ class LabPage:
     def run_all(self) -> None:
         """Run every cell and wait until the kernel is idle."""
         self.command("notebook:run-all-cells")
-        state = f"({{status: {KERNEL}.status, running: document.querySelectorAll('.jp-mod-running').length}})"
+        state = f"({{status: {KERNEL}.status, running: {RUNNING}}})"
         try:
             self.page.wait_for_function(f"() => {{ const s = {state}; return s.status === 'idle' && !s.running; }}")
         except NothingCame as why:

@@ -10,11 +10,11 @@ from typing import Any
 
 from playwright.sync_api import Browser, Locator
 
-from tests.browser.harness import KERNEL, VIEWPORT, LabPage, LabServer
+from tests.browser.harness import KERNEL, RUNNING, VIEWPORT, LabPage, LabServer
 
 LESSONS = Path(__file__).parents[2] / "notebooks"
 
-RESTING = f"() => {KERNEL}.status === 'idle' && !document.querySelector('.jp-mod-running')"
+RESTING = f"() => {KERNEL}.status === 'idle' && !{RUNNING}"
 
 
 class Learner:
