@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
     from widgets.views.cluster.view import ClusterView as ClusterView
+    from widgets.views.contributions.view import ContributionView as ContributionView
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
     from widgets.views.difference.view import DifferenceView as DifferenceView
     from widgets.views.graph.view import GraphView as GraphView
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _HOME: dict[str, str] = {
     "GraphView": "views.graph.view", "LossView": "views.training.loss", "GradientView": "views.training.gradient",
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
-    "WhyView": "views.why.view",
+    "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",

@@ -19,6 +19,7 @@ from lab.events import (
     RankStarted,
     Recording,
     ReplicaAdvanced,
+    RuleApplied,
     StepFinished,
     ValueSeen,
     WorkerSeen,
@@ -126,6 +127,22 @@ def graph(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert {n: nodes[n]["sublabel"] for n in values} == {n: short(float(mean)) for n, mean in values.items()}
 
 
+def contributions(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Beside each value to which the last rule sent something: all that came back to it in this walk."""
+    rules, seen = rec.columns(RuleApplied, 0, p), rec.columns(ValueSeen, 0, p)
+    if not len(rules["node"]):
+        assert drawn["nodes"].keys() == {"in"}
+        return
+    rows = zip(*(seen[name] for name in ("node", "role", "source", "argument", "mean")), strict=True)
+    came = [(int(n), int(s), int(i), float(mean)) for n, role, s, i, mean in rows if role == "contribution"]
+    sent = {f"{s}.{i}": (n, mean) for n, s, i, mean in came if s == rules["node"][-1]}
+    assert drawn["nodes"].keys() == {"in", *sent, *(f"sum{n}" for n, _ in sent.values())}
+    for name, (target, mean) in sent.items():
+        assert drawn["nodes"][name]["gradient"].endswith(f"= {short(mean)}")
+        total = sum(mean for n, *_, mean in came if n == target)
+        assert drawn["nodes"][f"sum{target}"]["sublabel"].endswith(short(total))
+
+
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each operation is in one box; one that has a box of its own has a gradient as soon as one came."""
     boxes = drawn["nodes"].values()
@@ -231,7 +248,8 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 
 BY_TITLE = {
-    "A small graph": graph, "One step of a network": graph, "A transformer block": grouped, "A transformer": grouped,
+    "A small graph": graph, "Contributions": contributions, "One step of a network": graph,
+    "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,
     "Pipeline": pipeline, "Workers": workers,

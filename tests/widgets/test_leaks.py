@@ -18,6 +18,7 @@ from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
 from widgets import (
     ClusterView,
+    ContributionView,
     DataParallelView,
     DifferenceView,
     GradientView,
@@ -40,6 +41,7 @@ MAKES = {
     "PipelineView": lambda: PipelineView(pipeline("gpipe", 2, 2, n_steps=1)),
     "ClusterView": lambda: ClusterView(launch_of(2)),
     "DataParallelView": lambda: DataParallelView(trained(2)),
+    "ContributionView": lambda: ContributionView(product_plus_x()),
     "WhyView": lambda: WhyView(product_plus_x(), "x"),
     "DifferenceView": lambda: DifferenceView(product_plus_x(), product_plus_x()),
     "Player": lambda: Player(GraphView(product_plus_x())),

@@ -16,6 +16,7 @@ from widgets.live import pacer
 from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
+from widgets.views.contributions.view import ContributionView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
@@ -54,6 +55,8 @@ GOLDEN = [
     (LossView, training(falling(45))), (LossView, recorded([])), (LossView, product_plus_x()),
     (GradientView, training(falling(45))), (GradientView, recorded([])), (Steps, training(falling(9))),
     (partial(WhyView, tensor="x"), product_plus_x()), (partial(WhyView, tensor="x"), product_plus_x(3)),
+    (ContributionView, product_plus_x()), (ContributionView, product_plus_x(3)), (ContributionView, recorded([])),
+    (ContributionView, training(falling(9))),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

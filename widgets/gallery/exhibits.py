@@ -14,6 +14,7 @@ from widgets.fold import Positions
 from widgets.gallery.runs import Runs
 from widgets.view import View
 from widgets.views.cluster.view import ClusterView
+from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
 from widgets.views.graph.view import GraphView
@@ -57,6 +58,8 @@ def _two_steps(stops: Positions) -> Positions:
 EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
+    Exhibit("Contributions", "Rule by rule: local derivative × incoming gradient, and the sum where it ends.",
+            ContributionView, "graph"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

@@ -30,6 +30,17 @@ def changed_by_hook(gradient: Seen, came: Sequence[Seen | None], dtype: str) -> 
     return None if same.all() else _described(gradient, total)
 
 
+def summed(came: Sequence[Seen | None]) -> Seen | None:
+    """The sum of what came back; None where some of it is not known."""
+    parts = [_entries(seen) for seen in came]
+    if not parts or any(part is None or part.shape != parts[0].shape for part in parts):
+        return None
+    with np.errstate(all="ignore"):
+        total = np.sum(parts, axis=0)
+    like = came[0]
+    return None if like is None else _described(like, total)._replace(value=total)
+
+
 def _entries(seen: Seen | None) -> Any:
     """In float64; the only entry of an array is its mean."""
     if seen is None or (seen.value is None and seen.size != 1):
