@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from widgets.views.contributions.view import ContributionView as ContributionView
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
     from widgets.views.difference.view import DifferenceView as DifferenceView
+    from widgets.views.dual.view import DualView as DualView
     from widgets.views.graph.view import GraphView as GraphView
     from widgets.views.pipeline.view import PipelineView as PipelineView
     from widgets.views.ring.view import RingView as RingView
@@ -37,6 +38,7 @@ _HOME: dict[str, str] = {
     "GraphView": "views.graph.view", "LossView": "views.training.loss", "GradientView": "views.training.gradient",
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
+    "DualView": "views.dual.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",

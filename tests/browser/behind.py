@@ -21,6 +21,7 @@ from lab.events import (
     ReplicaAdvanced,
     RuleApplied,
     StepFinished,
+    TangentPushed,
     ValueSeen,
     WorkerSeen,
 )
@@ -143,6 +144,17 @@ def contributions(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert drawn["nodes"][f"sum{target}"]["sublabel"].endswith(short(total))
 
 
+def duals(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Each value that carries a tangent, with both numbers; into the newest goes an arrow for each operand."""
+    told, seen = rec.columns(TangentPushed, 0, p), rec.columns(ValueSeen, 0, p)
+    nodes = {n: node for n, node in drawn["nodes"].items() if node["kind"] != "constant"}
+    assert nodes.keys() == {*map(str, told["node"].tolist())}
+    for n, role, mean in zip(*(seen[name] for name in ("node", "role", "mean")), strict=True):
+        words = {"value": nodes[str(n)]["sublabel"], "tangent": nodes[str(n)]["gradient"].removeprefix("tangent ")}
+        assert words[str(role)] == short(float(mean))
+    assert len(drawn["edges"]) == sum(map(len, told["parents"]))
+
+
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each operation is in one box; one that has a box of its own has a gradient as soon as one came."""
     boxes = drawn["nodes"].values()
@@ -248,7 +260,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 
 BY_TITLE = {
-    "A small graph": graph, "Contributions": contributions, "One step of a network": graph,
+    "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import jvp, record
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -17,6 +18,7 @@ from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
 from widgets.views.contributions.view import ContributionView
+from widgets.views.dual.view import DualView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
@@ -49,6 +51,12 @@ def step(k: int) -> StepFinished:
     return StepFinished(k, 0, 1.0, 1, 1.0)
 
 
+def pushed() -> Recording:
+    with record() as rec:
+        jvp(lambda x, y: x * y + x, (2.0, 3.0), (1.0, 0.5))
+    return rec
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -57,6 +65,7 @@ GOLDEN = [
     (partial(WhyView, tensor="x"), product_plus_x()), (partial(WhyView, tensor="x"), product_plus_x(3)),
     (ContributionView, product_plus_x()), (ContributionView, product_plus_x(3)), (ContributionView, recorded([])),
     (ContributionView, training(falling(9))),
+    (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

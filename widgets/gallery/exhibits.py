@@ -17,6 +17,7 @@ from widgets.views.cluster.view import ClusterView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
+from widgets.views.dual.view import DualView
 from widgets.views.graph.view import GraphView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
@@ -60,6 +61,7 @@ EXHIBITS: list[Exhibit] = [
             GraphView, "graph"),
     Exhibit("Contributions", "Rule by rule: local derivative × incoming gradient, and the sum where it ends.",
             ContributionView, "graph"),
+    Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

@@ -13,11 +13,13 @@ from lab.events import (
     ReplicaAdvanced,
     RunFinished,
     StepFinished,
+    TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
-            StepFinished: "LossView", OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
+            StepFinished: "LossView", TangentPushed: "DualView",
+            OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 
 

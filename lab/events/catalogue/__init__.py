@@ -13,6 +13,7 @@ from lab.events.catalogue.engine import (
     OpRecorded,
     ParametersKept,
     RuleApplied,
+    TangentPushed,
     ValueSeen,
     ValueWritten,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "ValueSeen",
     "OperandKept",
     "ParametersKept",
+    "TangentPushed",
     "BackwardStarted",
     "RuleApplied",
     "GradientStored",

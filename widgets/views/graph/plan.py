@@ -73,7 +73,7 @@ class Planner:
             boxes[str(entry.node)] = size((label, value, gradient or ROOM * entry.cleared))
         key = tuple(boxes.items())
         if self._plan is None or key != self._key:
-            self._key, self._plan = key, _placed(boxes, edges, self.direction)
+            self._key, self._plan = key, placed(boxes, edges, self.direction)
         used = {p for entry in final.entries.values() for p in entry.parents}
         outputs = frozenset(n for n, e in final.entries.items() if e.op and n not in used)
         self._final = final
@@ -81,7 +81,10 @@ class Planner:
         return self._plan
 
 
-def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str, str]], direction: str) -> Plan:
+def placed(
+    boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str, str]], direction: str, gap: float = 84.0
+) -> Plan:
+    """Where boxes of these sizes stand; edges are (id, source, target)."""
     ids = list(boxes)
     if len(ids) > MAX_NODES:  # constants may exceed what the operations left room for
         ids = sorted(ids, key=lambda name: name.startswith("c"))[:MAX_NODES]
@@ -89,7 +92,7 @@ def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str
     edges = [e for e in edges if e[1] in index and e[2] in index]
     constants = [k for k, name in enumerate(ids) if name.startswith("c")]
     pairs = [(index[s], index[t]) for _, s, t in edges]
-    gap = 50.0 if direction == "down" else 84.0  # numbers on arrows are wide and low
+    gap = 50.0 if direction == "down" else gap  # numbers on arrows are wide and low
     placed = layered([boxes[name] for name in ids], pairs, direction=direction, layer_gap=gap, light=constants)
     stand = {name: (*placed.centres[k], *boxes[name]) for name, k in index.items()}
     bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}

@@ -61,6 +61,12 @@ class Seen(NamedTuple):
         return math.prod(self.shape)
 
 
+def seen_of(event: ValueSeen) -> Seen:
+    """What an event tells of an array."""
+    norm = event.norm if all(event.shape) else 0.0  # of no entries; earlier recordings say nan
+    return Seen(event.shape, event.minimum, event.maximum, event.mean, norm, event.n_nonfinite, event.value)
+
+
 class Entry(NamedTuple):
     """One node of the tape. `op` is "" for a leaf; the other fields are those of LeafUsed and OpRecorded."""
 
@@ -270,8 +276,7 @@ class _Pen:
         entry = self.entries.get(event.node)
         if entry is None:
             return
-        norm = event.norm if all(event.shape) else 0.0  # of no entries; earlier recordings say nan
-        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, norm, event.n_nonfinite, event.value)
+        seen = seen_of(event)
         if event.role == "value":
             self.put(event.node, entry._replace(value=seen))
         elif event.role == "gradient":
