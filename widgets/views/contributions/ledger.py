@@ -15,9 +15,9 @@ from lab.autograd.local import local_jacobian
 from lab.autograd.recorded import NotKept
 from lab.autograd.reread import Rules
 from widgets.pictures.theme import MINUS, short
-from widgets.views.graph import wording
-from widgets.views.graph.hooks import summed
-from widgets.views.graph.tape import Entry, Seen, Tape
+from widgets.tape import wording
+from widgets.tape.hooks import summed
+from widgets.tape.tape import Entry, Seen, Tape
 
 MOST_ROWS = 10
 """Operands of one operation that are drawn: concatenate may have hundreds."""

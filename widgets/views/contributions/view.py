@@ -16,12 +16,12 @@ from lab.autograd.reread import Rules
 from lab.events import BackwardStarted, Event, RuleApplied, ValueSeen
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
+from widgets.tape import wording
+from widgets.tape.stops import settled
+from widgets.tape.tape import LISTENS, Tape
 from widgets.view import View
 from widgets.views.contributions.ledger import MOST_ROWS, Step, n_rules, products_of, sum_of, walk_of
 from widgets.views.contributions.picture import scene_of
-from widgets.views.graph import wording
-from widgets.views.graph.stops import settled
-from widgets.views.graph.tape import LISTENS, Tape
 from widgets.views.nothing import nothing_for
 
 KEPT = 100_000

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lab.events import Event, TangentPushed, ValueSeen
-from widgets.views.graph import wording
-from widgets.views.graph.tape import Entry, seen_of
+from widgets.tape import wording
+from widgets.tape.tape import Entry, seen_of
 
 MOST = 60
 """Values of one jvp that are kept and drawn."""

@@ -27,6 +27,8 @@ from widgets.asking.panel import Panel, Question
 from widgets.fold import Events, Positions, Stretch
 from widgets.layout.dag import MAX_NODES
 from widgets.pictures.scene import Scene
+from widgets.tape.stops import settled
+from widgets.tape.tape import LISTENS, Tape
 from widgets.view import View
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
@@ -34,8 +36,6 @@ from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of
 from widgets.views.graph.passes import Passes
 from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
-from widgets.views.graph.stops import settled
-from widgets.views.graph.tape import LISTENS, Tape
 from widgets.views.graph.telling import account, caption, sentence, why_empty
 from widgets.views.nothing import shown_by
 

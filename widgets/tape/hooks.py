@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from widgets.views.graph.tape import Seen
+    from widgets.tape.tape import Seen
 
 COARSE = 2.0**-7
 """Relative spacing where NumPy does not know the type (bfloat16)."""

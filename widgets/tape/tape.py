@@ -26,7 +26,7 @@ from lab.events import (
     ValueWritten,
 )
 from widgets.fold import Stretch
-from widgets.views.graph.hooks import changed_by_hook
+from widgets.tape.hooks import changed_by_hook
 
 LISTENS: tuple[type[Event], ...] = (
     LeafUsed, OpRecorded, ValueSeen, BackwardStarted, RuleApplied, GradientStored, BackwardFinished,
