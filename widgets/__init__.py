@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from widgets.views.ring.view import RingView as RingView
     from widgets.views.training.gradient import GradientView as GradientView
     from widgets.views.training.loss import LossView as LossView
+    from widgets.views.visits.view import VisitsView as VisitsView
     from widgets.views.why.view import WhyView as WhyView
 
 _HOME: dict[str, str] = {
     "GraphView": "views.graph.view", "LossView": "views.training.loss", "GradientView": "views.training.gradient",
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
-    "DualView": "views.dual.view",
+    "DualView": "views.dual.view", "VisitsView": "views.visits.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",

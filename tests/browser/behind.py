@@ -5,6 +5,7 @@ Nothing here asks a view what it makes of events: a fold that counts wrongly sho
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from lab.events import (
     ChunkMoved,
     Evaluated,
     LeafUsed,
+    NodeVisited,
     OpRecorded,
     ParameterMeasured,
     RankStarted,
@@ -155,6 +157,16 @@ def duals(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert len(drawn["edges"]) == sum(map(len, told["parents"]))
 
 
+def visits(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """How often each walk came by each node, counted row by row."""
+    told = rec.columns(NodeVisited, 0, p)
+    pairs = Counter(zip(np.asarray(told["order"]).tolist(), told["node"].tolist(), strict=True))
+    for name, node in drawn["nodes"].items():
+        assert node["sublabel"] == f"in order {pairs['topological', int(name)]}×"
+        assert node["gradient"] == f"path by path {pairs['path', int(name)]}×"
+    assert drawn["nodes"].keys() == {*map(str, rec.columns(NodeVisited)["node"].tolist())}
+
+
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each operation is in one box; one that has a box of its own has a gradient as soon as one came."""
     boxes = drawn["nodes"].values()
@@ -260,7 +272,8 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 
 BY_TITLE = {
-    "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "One step of a network": graph,
+    "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
+    "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import jvp, record
+from lab import count_visits, jvp, record, tensor
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -22,6 +22,7 @@ from widgets.views.dual.view import DualView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.visits.view import VisitsView
 from widgets.views.why.view import WhyView
 
 
@@ -57,6 +58,16 @@ def pushed() -> Recording:
     return rec
 
 
+def visited() -> Recording:
+    y = tensor(1.5, requires_grad=True, name="x")
+    with record() as rec:
+        y = y * y
+        y = y * y
+        for order in ("topological", "path", "topological"):
+            count_visits(y, order)
+    return rec
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -66,6 +77,7 @@ GOLDEN = [
     (ContributionView, product_plus_x()), (ContributionView, product_plus_x(3)), (ContributionView, recorded([])),
     (ContributionView, training(falling(9))),
     (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
+    (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

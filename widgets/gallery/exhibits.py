@@ -23,6 +23,7 @@ from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.visits.view import VisitsView
 from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
@@ -62,6 +63,8 @@ EXHIBITS: list[Exhibit] = [
     Exhibit("Contributions", "Rule by rule: local derivative × incoming gradient, and the sum where it ends.",
             ContributionView, "graph"),
     Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
+    Exhibit("Visits", "Backward in topological order, then path by path: how often each node is visited.",
+            VisitsView, "visits"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from widgets.layout.dag import MAX_NODES, layered
 from widgets.pictures.measure import text_width
+from widgets.tape import wording
+from widgets.tape.tape import Entry
+
+Lines = tuple[str, str, str]
 
 
 class Places(NamedTuple):
@@ -16,6 +20,22 @@ class Places(NamedTuple):
     nodes: Mapping[str, tuple[float, float, float, float]]
     bends: Mapping[str, tuple[tuple[float, float], ...]]
     extent: tuple[float, float]
+
+
+def standing(
+    entries: Mapping[int, Entry], called: Mapping[int, str], lines: Callable[[Entry], Lines], direction: str, gap: float
+) -> Places:
+    """Where the boxes of these entries stand, with those of their constants, "c3.0" for operand 0 of node 3."""
+    boxes: dict[str, tuple[float, float]] = {}
+    edges = []
+    for entry in entries.values():
+        for i, (parent, text) in enumerate(zip(entry.parents, wording.operands(entry, called), strict=True)):
+            source = str(parent) if parent in entries else f"c{entry.node}.{i}"
+            if parent not in entries:
+                boxes[source] = size((wording.clipped(text),))
+            edges.append((f"{entry.node}.{i}", source, str(entry.node)))
+        boxes[str(entry.node)] = size(lines(entry))
+    return placed(boxes, edges, direction, gap)
 
 
 def placed(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    NodeVisited,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
@@ -18,7 +19,7 @@ from lab.events import (
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
-            StepFinished: "LossView", TangentPushed: "DualView",
+            StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

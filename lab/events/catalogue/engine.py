@@ -104,6 +104,23 @@ class ParametersKept(Event):
     per_operation: ClassVar[bool] = True
 
 
+@event
+class NodeVisited(Event):
+    """A walk that counts its visits (`lab.count_visits`) came by a node."""
+
+    node: int
+    source: int
+    """The node whose rule sent it here, -1 at the root."""
+    argument: int
+    """Number of the operand of `source` that this is, -1 at the root."""
+    order: str
+    """"topological" or "path"."""
+    number: int
+    """Of this visit in its walk, from 1 on."""
+
+    per_operation: ClassVar[bool] = True
+
+
 # --- forward mode ------------------------------------------------------------------------------------------------
 
 

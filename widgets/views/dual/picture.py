@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from widgets.pictures.scene import Edge, Node, Scene, Token
 from widgets.tape import wording
-from widgets.tape.boxes import Places, placed, size
+from widgets.tape.boxes import Places, standing
 from widgets.tape.tape import Entry
 from widgets.views.dual.duals import Duals
 
@@ -38,18 +38,10 @@ def scene_of(state: Duals, plan: Plan, title: str) -> Scene:
 def planned(end: Duals, direction: str) -> Plan:
     """Where the boxes of a whole jvp stand."""
     called = wording.names(end.entries)
-    boxes: dict[str, tuple[float, float]] = {}
-    edges = []
-    for entry in end.entries.values():
-        for i, (parent, text) in enumerate(zip(entry.parents, wording.operands(entry, called), strict=True)):
-            source = str(parent) if parent in end.entries else f"c{entry.node}.{i}"
-            if parent not in end.entries:
-                boxes[source] = size((wording.clipped(text),))
-            edges.append((f"{entry.node}.{i}", source, str(entry.node)))
-        boxes[str(entry.node)] = size(end.lines(entry, called))
     used = {p for entry in end.entries.values() for p in entry.parents}
     outputs = frozenset(n for n, e in end.entries.items() if e.op and n not in used)
-    return Plan(called, placed(boxes, edges, direction, PAIRS), outputs)
+    places = standing(end.entries, called, lambda entry: end.lines(entry, called), direction, PAIRS)
+    return Plan(called, places, outputs)
 
 
 def _nodes(entry: Entry, state: Duals, plan: Plan) -> list[Node]:

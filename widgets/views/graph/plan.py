@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from widgets.tape import wording
-from widgets.tape.boxes import Places, placed, size
+from widgets.tape.boxes import Lines, Places, placed, size
 from widgets.tape.tape import Entry, Tape
 from widgets.views.graph.telling import gradient_line
 
 ROOM = "grad 0.123 + 0.123"
 """Room for a gradient that was there once and is not at the end."""
-
-
-Lines = tuple[str, str, str]
 
 
 class Plan(NamedTuple):
