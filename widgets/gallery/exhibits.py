@@ -61,7 +61,7 @@ EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
     Exhibit("Contributions", "Rule by rule: local derivative × incoming gradient, and the sum where it ends.",
-            ContributionView, "graph"),
+            ContributionView, "graph", opens_at_end=True),
     Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
     Exhibit("Visits", "Backward in topological order, then path by path: how often each node is visited.",
             VisitsView, "visits"),
