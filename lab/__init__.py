@@ -31,7 +31,7 @@ _ROOMS: dict[str, str] = {
     "lab.ops": "PRIMITIVES random_key",
     "lab.training": "evaluate fit last_run runs step_through",
     "lab.transforms": "check_grads checkpoint custom_jvp custom_vjp grad hessian hvp jacfwd jacrev jit jvp linearize "
-    "numeric_gradient numeric_jacobian value_and_grad vjp vmap",
+    "numeric_gradient numeric_jacobian symbolic value_and_grad vjp vmap",
 }
 _MODULES = (
     "autograd",

@@ -30,7 +30,6 @@ def f(x, y):
 
 
 a, b = lab.tensor(2.0, requires_grad=True, name="x"), lab.tensor(3.0, requires_grad=True, name="y")
-a.zero_grad(), b.zero_grad()
 with lab.record(detail="value") as both_ways:
     z = f(a, b)
     z.backward()

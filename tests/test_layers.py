@@ -28,7 +28,7 @@ COMMAND_LINE = ("cli",)  # and this one even pictures: it writes reports
 NUMBA_SIDE = ("lab.kernels.backend",)  # what the others of that room import when a kernel is called
 DASK_SIDE = tuple(f"lab.parallel.cluster.dask_side.{name}" for name in ("scheduler", "worker", "client"))
 """What the others of that room import when a cluster is used, and nobody imports before."""
-HEAVY = ("IPython", "anywidget", "dask", "distributed", "ipywidgets", "jupyterlab", "numba", "plotly")
+HEAVY = ("IPython", "anywidget", "dask", "distributed", "ipywidgets", "jupyterlab", "numba", "plotly", "sympy")
 
 FILES = sorted(path.relative_to(ROOT) for room in ("lab", "widgets") for path in (ROOT / room).rglob("*.py"))
 

@@ -5,6 +5,7 @@ from lab.transforms.checking import check_grads
 from lab.transforms.checkpointing import checkpoint
 from lab.transforms.compilation import jit
 from lab.transforms.custom import custom_jvp, custom_vjp
+from lab.transforms.expressions import symbolic
 from lab.transforms.gradients import grad, jvp, value_and_grad, vjp
 from lab.transforms.jacobians import hessian, hvp, jacfwd, jacrev
 from lab.transforms.linearization import linearize
@@ -12,5 +13,5 @@ from lab.transforms.numeric import numeric_gradient, numeric_jacobian
 
 __all__ = [
     "check_grads", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jit", "jvp",
-    "linearize", "numeric_gradient", "numeric_jacobian", "value_and_grad", "vjp", "vmap",
+    "linearize", "numeric_gradient", "numeric_jacobian", "symbolic", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

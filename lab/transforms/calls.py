@@ -24,11 +24,12 @@ from lab.errors import TransformError
 from lab.events.bus import bus
 from lab.graph.ir import Literal
 from lab.graph.make import Trace, trace
-from lab.ops import broadcast_to, cast, concatenate, getitem, reshape
+from lab.ops import broadcast_to
 from lab.ops.primitive import Op, Rule
 from lab.ops.reduce import sum_
 from lab.shapes import Spec
 from lab.transforms.again import Moment
+from lab.transforms.packing import pack, packed_spec, unpack
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ def _traced(call: Call, values: Sequence[Any], top: Trace) -> list[Any]:
     values_out = [np.asarray(a.value) if isinstance(a, Literal) else a.spec for a in inner.outputs]
     layout = [Spec(tuple(v.shape), v.dtype) for v in values_out]
     op = _op_of(call)
-    op.shaped(lambda *_: _packed_spec(layout))
+    op.shaped(lambda *_: packed_spec(layout))
     return unpack(top.apply(op, values, {}), layout)
 
 
@@ -274,45 +275,3 @@ def _op_of(call: Call) -> Op:
 
 def _of_all(*_: Any) -> Any:
     raise AssertionError("a call has one rule for all its arguments")
-
-
-# --- several results in one array -----------------------------------------------------------------------------------
-
-
-def pack(outs: Sequence[Any]) -> Any:
-    """Results as the one value that a node or an equation has: itself, or all entries in a row.
-
-    Example:
-        >>> pack([wrap(np.ones(2)), wrap(np.zeros((1, 1)))])
-        tensor([1., 1., 0.])
-    """
-    if len(outs) == 1:
-        return outs[0]
-    dtype = np.result_type(*(o.dtype for o in outs)) if outs else np.dtype(float)
-    rows = [reshape(o if o.dtype == dtype else cast(o, dtype=dtype), shape=(-1,)) for o in outs]
-    return concatenate(*rows, axis=0) if rows else wrap(np.zeros(0))
-
-
-def unpack(packed: Any, layout: Sequence[Spec]) -> list[Any]:
-    """The results again.
-
-    Example:
-        >>> unpack(wrap(np.arange(3.0)), [Spec((2,), np.dtype(float)), Spec((1, 1), np.dtype(float))])
-        [tensor([0., 1.]), tensor([[2.]])]
-    """
-    if len(layout) == 1:
-        return [packed]
-    outs, start = [], 0
-    for spec in layout:
-        size = int(np.prod(spec.shape, dtype=np.int64))
-        out = reshape(getitem(packed, index=slice(start, start + size)), shape=spec.shape)
-        outs.append(out if out.dtype == spec.dtype else cast(out, dtype=spec.dtype))
-        start += size
-    return outs
-
-
-def _packed_spec(layout: Sequence[Spec]) -> Spec:
-    if len(layout) == 1:
-        return layout[0]
-    total = sum(int(np.prod(s.shape, dtype=np.int64)) for s in layout)
-    return Spec((total,), np.result_type(*(s.dtype for s in layout)) if layout else np.dtype(float))

@@ -11,17 +11,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from lab import tree
-from lab.autograd.tensor import Tensor
-from lab.errors import ArgumentError, DTypeError, LabError, ShapeError, TransformError
+from lab.errors import ArgumentError, TransformError
 from lab.graph.make import is_weak
-from lab.ops import cast
-from lab.shapes import Spec
 from lab.transforms.arguments import function, returned, taken
 from lab.transforms.calls import Call, apply, zeros_like
 from lab.transforms.gradients import pullback
+from lab.transforms.rulings import fitted, pair, spec_of
+from lab.transforms.rulings import tangents as slopes_of
 
 
 class _Run:
@@ -51,7 +48,7 @@ class _Custom:
         self.f = function(f, self.what)
         self.name = getattr(f, "__name__", type(f).__name__)
         self.signature = inspect.signature(f)
-        functools.update_wrapper(self, f)
+        functools.update_wrapper(self, f, updated=())  # f may carry the attributes of another such function
 
     def __repr__(self) -> str:
         return f"<{self.what} {self.name}{self.signature}>"
@@ -121,13 +118,13 @@ class CustomVjp(_Custom):
         fwd, bwd, name = self.fwd, self.bwd, self.name
 
         def forward(*leaves: Any) -> tuple[list[Any], Any]:
-            out, kept = _pair(fwd(*run.arguments(leaves)), f"fwd of {name}", "(the result, what bwd needs)")
-            return run.leaves_of(out), (kept, [_spec_of(x) for x in leaves])
+            out, kept = pair(fwd(*run.arguments(leaves)), f"fwd of {name}", "(the result, what bwd needs)")
+            return run.leaves_of(out), (kept, [spec_of(x) for x in leaves])
 
         def backward(kept: Any, cotangents: list[Any]) -> list[Any]:
             of, specs = kept
             ct = tree.unflatten(run.out_structure, cotangents)
-            return _fitted(bwd(of, ct), run, specs, names, f"bwd of {name}")
+            return fitted(bwd(of, ct), run.structure, specs, names, f"bwd of {name}")
 
         text = f"{getattr(bwd, '__name__', 'bwd')}(kept, ct)"
         return Call(name, names, self._primal(run), forward, backward, None, text)
@@ -150,16 +147,16 @@ class CustomJvp(_Custom):
     def _call(self, run: _Run, names: tuple[str, ...]) -> Call:
         if self.rule is None:
             raise self._no_rule()
-        rule, name = self.rule, self.name
+        rule, name, who = self.rule, self.name, f"the rule of {self.name}"
 
         def push(primals: list[Any], tangents: list[Any]) -> tuple[list[Any], list[Any]]:
             result = rule(run.arguments(primals), run.arguments(tangents))
-            out, tangent = _pair(result, f"the rule of {name}", "(the result, its tangent)")
+            out, tangent = pair(result, who, "(the result, its tangent)")
             outs = run.leaves_of(out)
-            return outs, _tangents(tangent, outs, run)
+            return outs, slopes_of(tangent, outs, run.out_structure, who)
 
         def forward(*leaves: Any) -> tuple[list[Any], Any]:
-            places = [i for i, x in enumerate(leaves) if _spec_of(x) is not None]
+            places = [i for i, x in enumerate(leaves) if spec_of(x) is not None]
             zeros = [zeros_like(x) for x in leaves]
 
             def of_tangents(*tangents: Any) -> tuple[list[Any], list[Any]]:
@@ -231,83 +228,3 @@ def custom_jvp(f: Callable[..., Any]) -> CustomJvp:
         (tensor(0.5), tensor(1.))
     """
     return CustomJvp(f)
-
-
-# --- what a rule returned -----------------------------------------------------------------------------------------
-
-
-def _pair(result: Any, who: str, what: str) -> tuple[Any, Any]:
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        raise ArgumentError(f"{who} must return a pair", given=_kind(result), hint=f"return {what}")
-    return result[0], result[1]
-
-
-def _spec_of(x: Any) -> Spec | None:
-    """Shape and dtype of a leaf that can have a gradient; None for integers and Python numbers."""
-    return Spec(tuple(x.shape), np.dtype(x.dtype)) if isinstance(x, Tensor) and x.dtype.kind == "f" else None
-
-
-def _fitted(given: Any, run: _Run, specs: Sequence[Spec | None], names: Sequence[str], who: str) -> list[Any]:
-    """What a bwd returned, as one cotangent for each leaf."""
-    structures = run.structure.children
-    if not isinstance(given, tuple | list) or len(given) != len(structures):
-        raise ArgumentError(
-            f"{who} must return a tuple with one gradient for each argument",
-            given=f"{_kind(given)} for {len(structures)} argument{'s' * (len(structures) != 1)}",
-            hint="return (ct_x,), with its comma, even for one; None where there is nothing",
-        )
-    leaves: list[Any] = []
-    for c, structure in zip(given, structures, strict=True):
-        flat, found = tree.flatten(c)
-        if c is None:
-            flat = [None] * structure.n_leaves
-        elif found != structure:
-            raise ArgumentError(
-                f"{who} must return gradients in the containers of its arguments",
-                given=f"{tree.paths(c)} for argument {len(leaves)}, {names[len(leaves)] if names else ''}"[:120],
-                hint="the same keys and lengths",
-            )
-        leaves += flat
-    return [
-        None if c is None or spec is None else _fit(c, spec, f"{who} returned a gradient for {name}")
-        for c, spec, name in zip(leaves, specs, names, strict=True)
-    ]
-
-
-def _fit(c: Any, spec: Spec, what: str) -> Tensor:
-    value = c if isinstance(c, Tensor) else _numbers(c, what)
-    if tuple(value.shape) != spec.shape:
-        raise ShapeError(
-            f"{what} of another shape than its own",
-            given=f"{tuple(value.shape)} for {spec.shape}",
-            hint="sum over the axes that broadcasting added; a gradient has the shape of its value",
-        )
-    return value if value.dtype == spec.dtype else cast(value, dtype=spec.dtype)
-
-
-def _numbers(c: Any, what: str) -> Tensor:
-    try:
-        return returned(c, what)
-    except LabError:
-        raise DTypeError(f"{what} that is no number", given=_kind(c), hint="arrays, tensors or numbers") from None
-
-
-def _tangents(tangent: Any, outs: Sequence[Tensor], run: _Run) -> list[Any]:
-    """What a jvp rule returned, as one tangent for each result."""
-    flat, structure = tree.flatten(tangent)
-    if structure != run.out_structure:
-        raise ArgumentError(
-            f"the rule of {run.name} must return a tangent in the containers of the result",
-            given=f"{tree.paths(tangent)} for {len(outs)} result{'s' * (len(outs) != 1)}",
-            hint="one tangent for each result",
-        )
-    return [
-        _fit(t, Spec(tuple(o.shape), np.dtype(o.dtype)), f"the rule of {run.name} returned a tangent")
-        if o.dtype.kind == "f"
-        else zeros_like(o)
-        for t, o in zip(flat, outs, strict=True)
-    ]
-
-
-def _kind(x: Any) -> str:
-    return f"{type(x).__name__} of {len(x)}" if isinstance(x, tuple | list) else type(x).__name__

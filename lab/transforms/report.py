@@ -129,7 +129,7 @@ class GradientReport:
     @property
     def notes(self) -> tuple[Entry, ...]:
         """Entries without a slope, each once."""
-        found = {(e.argument, e.result, e.note): e for c in self.checks for e in c.notes}
+        found = {(e.argument, e.result, e.note): e for c in reversed(self.checks) for e in c.notes}
         return tuple(found.values())
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from tests.browser.harness import LabPage
 
@@ -30,7 +30,7 @@ from lab import nn
 from widgets import dashboard
 train, test = lab.data.digits()
 model = nn.Sequential(nn.Linear(64, 32, rng=0), nn.Tanh(), nn.Linear(32, 10, rng=1))
-run = lab.fit(model, train, validation=test, epochs=1000, measure_every=10)
+run = lab.fit(model, train, validation=test, epochs=1_000_000, measure_every=10)
 board = dashboard(run)
 board
 """
@@ -169,4 +169,51 @@ def test_a_page_that_is_reloaded_while_the_training_runs_has_its_views_back_and_
     lab.until("print(run.state)", "paused")
     button(lab, "Stop").click()
     says(lab, "stopped")
+    assert lab.errors == []
+
+
+MANY = """
+from IPython.display import display
+from ipywidgets.widgets.widget import _instances
+more = [dashboard(run) for _ in range(8)]
+for other in more:
+    display(other.widget)
+"""
+
+
+def test_a_page_of_hundreds_of_widgets_that_is_reloaded_during_a_training_has_them_all_and_hears_each_click(
+    lab_page: Open,
+):
+    lab = lab_page(TRAIN, MANY, fresh=True)  # hundreds of widgets that close flood a shared one
+    assert int(lab.kernel("print(len(_instances))")) > 500
+    for state, name in (("paused", "Pause"), ("running", "Resume")):
+        lab.reload()
+        lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer').length >= 18")
+        assert "model not found" not in (lab.page.locator("body").text_content() or "")
+        button(lab, name).last.click()
+        lab.until("print(run.state)", state)
+    lab.kernel("run.stop()")
+    assert lab.errors == []
+
+
+LATE = """
+from widgets.live import restore
+states = restore.states
+def late():
+    answer = states()
+    run.stop()
+    run.join(30)
+    board.controls.refresh()
+    return answer
+restore.states = late
+"""
+
+
+def test_what_happens_while_a_page_is_loaded_is_told_once_it_listens(lab_page: Open):
+    lab = lab_page(TRAIN)
+    lab.kernel(LATE)
+    lab.reload()
+    says(lab, "stopped")
+    expect(button(lab, "Pause")).to_be_disabled()
+    lab.kernel("restore.states = states")
     assert lab.errors == []

@@ -88,6 +88,14 @@ def on_arrays(body: str) -> str:
     return f"def unbroadcast(ct, shape):\n    {body}\n"
 
 
+def weights(expression: str) -> str:
+    return f"def my_init(n_in, n_out, rng):\n    return {expression}\n"
+
+
+def dead(expression: str) -> str:
+    return f"def dead_share(outputs):\n    return {expression}\n"
+
+
 def swapped(name: str, *pairs: tuple[str, str]) -> str:
     """The solution with some of its words typed otherwise."""
     source = SOLUTIONS[name]
@@ -214,6 +222,30 @@ WRONG = [
     ("backward", SOLUTIONS["backward"] + "    for value in order:\n        value.parents = ()\n"
      "        value.rule = lambda ct: ()\n", "finds nothing"),
     ("backward", swapped("backward", ("todo.pop()", "todo[-1]")), "did not come to an end"),
+    # --- lesson 05
+    ("my_init", EXERCISES["my_init"].stub, "same for every width"),
+    ("my_init", weights("rng.normal(size=(n_in, n_out))"), "same for every width"),
+    ("my_init", weights("rng.normal(size=(n_in, n_out)) / n_in * 2"), "variance is taken for the spread"),
+    ("my_init", weights("rng.normal(size=(n_in, n_out)) / n_in**0.5"), "half that relu takes away"),
+    ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (3 / n_in)**0.5"), "half that relu takes away"),
+    ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (2 / n_in)**0.5"), "bound of a uniform draw"),
+    ("my_init", weights("rng.uniform(0, 1, (n_in, n_out))"), "no weight is negative"),
+    ("my_init", weights("np.zeros((n_in, n_out))"), "all weights are 0"),
+    ("my_init", weights("np.ones((n_in, n_out)) / n_in"), "copies of one"),
+    ("my_init", weights("rng.normal(size=(n_in, 1)) * np.ones(n_out)"), "copies of one"),
+    ("my_init", weights("rng.normal(size=n_in)"), "the weights have another shape"),
+    ("my_init", weights("(8 / n_in)**0.5 * rng.normal(size=(n_in, n_out))"), "the signal explodes"),
+    ("my_init", weights("random.normal(size=(n_in, n_out))"), "name 'random' is not defined"),
+    ("dead_share", dead("(outputs == 0).mean()"), "share of zeros"),
+    ("dead_share", dead("(outputs == 0).any(axis=0).mean()"), "rests once"),
+    ("dead_share", dead("(outputs == 0).all(axis=1).mean()"), "examples are counted"),
+    ("dead_share", dead("(outputs == 0).all(axis=0).sum()"), "dead units are counted"),
+    ("dead_share", dead("(outputs > 0).any(axis=0).mean()"), "those that live"),
+    ("dead_share", dead("100 * (outputs == 0).all(axis=0).mean()"), "percentage"),
+    ("dead_share", dead("(outputs[0] == 0).mean()"), "only the first example"),
+    ("dead_share", dead("(outputs == 0).all(axis=0).sum() / len(outputs)"), "number of examples"),
+    ("dead_share", dead("(outputs == 0).all(axis=0)"), "the shape of the share of dead units is wrong"),
+    ("dead_share", dead("(outputs < 0).all(axis=0).mean()"), "share of dead units is wrong"),
     # --- lesson 10
     ("my_first_plan", first_plan("if rank: yield Send(0, 0, n_chunks)\nelse: yield tuple(Recv(p, 0, n_chunks, True)"
                                  " for p in range(1, world_size))"), "does not come back"),
@@ -411,6 +443,9 @@ def backward(root):
 
 RIGHT = [
     *SOLUTIONS.items(),
+    ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (6 / n_in) ** 0.5")),
+    ("my_init", "from lab.nn.init import kaiming\n" + weights("kaiming(n_in, n_out, rng)")),
+    ("dead_share", dead("1 - np.count_nonzero(outputs.max(axis=0)) / outputs.shape[1]")),
     ("Value", PARTS),
     ("backward_order", BY_NEED_OF_USERS),
     ("backward_order", swapped("backward_order", ("order[::-1]", "reversed(order)"))),

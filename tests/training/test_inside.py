@@ -248,7 +248,7 @@ def test_a_bound_that_is_not_passed_holds_nothing(runs):
         ({"loss_above": 1, "backward": True}, "a breakpoint is on one thing"),
         ({"at": "matmull"}, "given: at='matmull'\\nhint:  did you mean 'matmul'"),
         ({"at": "rleu", "backward": True}, "did you mean 'relu'"),
-        ({"at": "3.weight"}, r"no operation and no module\n.*\nhint:  an operation as matmul, a module \(0, 1, 2\)"),
+        ({"at": "QQQ"}, r"no operation and no module\n.*\nhint:  an operation as matmul, a module \(0, 1, 2\)"),
         ({"at": -1}, "no operation and no module"),
         ({"at": "stack"}, "made of other operations"),
     ],

@@ -1,5 +1,7 @@
 """jacfwd, jacrev, hessian, hvp and linearize: closed forms, containers, each other, and what they refuse."""
 
+import autograd
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,6 +62,19 @@ def test_the_function_runs_once_for_a_whole_jacobian():
         calls.clear()
         jacobian(lambda x, y: calls.append(1) or x * y, argnums=(0, 1))(np.ones(4), np.ones(4))
         assert calls == [1]
+
+
+def test_autograd_of_hips_agrees():
+    x, w, v = np.array([0.3, -1.0, 2.0]), np.linspace(-1.0, 1.0, 6).reshape(2, 3), np.array([1.0, 0.5, -2.0])
+
+    def network(np_like):
+        return lambda x: np_like.sum(np_like.tanh(np_like.dot(w, x)) ** 2) * np_like.exp(x[0]) + np_like.sum(x**3)
+
+    ours, theirs = network(np), network(anp)  # NumPy's names work on our tensors
+    close(lab.jacrev(ours)(x), autograd.grad(theirs)(x))
+    close(lab.hessian(ours)(x), autograd.hessian(theirs)(x))
+    close(lab.hvp(ours, (x,), (v,)), autograd.hessian_vector_product(theirs)(x, v))
+    close(lab.jacfwd(lab.grad(ours))(x), autograd.jacobian(autograd.grad(theirs))(x))
 
 
 @given(st.lists(st.integers(0, 3), max_size=2), st.lists(st.integers(0, 3), max_size=2))

@@ -408,3 +408,19 @@ def test_the_words_for_where_a_run_is_held_name_the_box_of_the_picture():
     controls.dispose()
     run.stop()
     assert run.join(30)
+
+
+def test_a_page_that_shows_the_controls_is_told_again_what_it_may_have_missed(run, controls, monkeypatch):
+    run.state, run.breakpoints = "paused", ("loss above 3",)
+    controls.refresh()
+    sent = {}
+    for name, part in controls._parts.items():
+        monkeypatch.setattr(part, "send_state", lambda keys, name=name: sent.update({name: set(keys)}))
+    text = controls._parts["text"]
+    text._handle_custom_msg({"event": "another"}, [])
+    assert sent == {}
+    text._handle_custom_msg({"shown": True}, [])
+    assert sent == {
+        "bar": {"value", "bar_style"}, "where": {"value"}, "Pause": {"description", "icon", "disabled"},
+        "Step": {"disabled"}, "Stop": {"disabled"}, "text": {"text"},
+    }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lab.errors import ArgumentError
-from widgets.live.buttons import button, pixels
+from widgets.live.buttons import button, free_of_blocked_cell, pixels
 
 KINDS: Final[Mapping[str, str]] = {
     "loss above": "loss_above", "gradient norm above": "gradient_above", "first nan or inf": "nonfinite",
@@ -100,6 +100,13 @@ class Breakpoints:
             gone.layout.close()
             gone.style.close()
             gone.close()
+
+    def say_again(self) -> None:
+        """Send what follows the run to the page once more."""
+        self._list.send_state("children")
+        for part in (self.kind, self.add):
+            part.send_state("disabled")
+            free_of_blocked_cell(part)
 
     def _remover(self, name: str) -> Any:
         return button(name, "times", f"Take this breakpoint away: {name}",

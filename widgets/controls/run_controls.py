@@ -59,6 +59,8 @@ class RunControls:
         self._parts: dict[str, Any] = {}
         self._sliders: dict[str, Any] = {}
         self._known: dict[str, float] = {}
+        self._told: dict[Any, set[str]] = {}
+        """Which traits of which widget follow the run."""
         self._lock = threading.RLock()
         self._message = ""
         self._breakpoints: Any = None
@@ -86,6 +88,7 @@ class RunControls:
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
         where = ipw.Label(layout=ipw.Layout(min_width=pixels(150)))
         self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
+        self._parts["text"].on_msg(self._say_again)
         buttons = [
             made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
             made("Step", "step-forward", "Let one more pass, then hold: a step, or what is chosen", self._step),
@@ -210,28 +213,48 @@ class RunControls:
             ended = state in ENDED
             parts = self._parts
             share = step / n_steps if n_steps else float(ended)
-            _put(
+            self._put(
                 parts["bar"],
                 value=round(min(1.0, share), 3),
                 bar_style={"failed": "danger", "finished": "success"}.get(state, ""),
             )
-            _put(parts["where"], value=f"step {step:,}{f' of {n_steps:,}' if n_steps else ''}")
+            self._put(parts["where"], value=f"step {step:,}{f' of {n_steps:,}' if n_steps else ''}")
             paused = state == "paused"
-            _put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",
+            self._put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",
                  disabled=ended or state == "stopping")  # fmt: skip
-            _put(parts["Step"], disabled=ended or state == "stopping")
-            _put(parts["Stop"], disabled=ended)
+            self._put(parts["Step"], disabled=ended or state == "stopping")
+            self._put(parts["Stop"], disabled=ended)
             self._step_picture.refresh()
             reason = self._trouble()
-            _put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
-            _put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
+            self._put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
+            self._put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
                 value = self.run.hyperparameters.get(name, slider.value)
                 if value != self._known.get(name):  # set by code, not by this slider
                     self._known[name] = value
-                    _put(slider, value=value)
-                _put(slider, disabled=ended)
+                    self._put(slider, value=value)
+                self._put(slider, disabled=ended)
             self._breakpoints.refresh(ended=ended)
+
+    def _put(self, widget: Any, **values: object) -> None:
+        """Set traits that differ, and keep the clicks of a button free."""
+        self._told.setdefault(widget, set()).update(values)
+        changed = {name: value for name, value in values.items() if getattr(widget, name) != value}
+        for name, value in changed.items():
+            setattr(widget, name, value)
+        if changed:
+            free_of_blocked_cell(widget)
+
+    def _say_again(self, _widget: object, content: object, _buffers: object) -> None:
+        """A page shows the controls: say what was said while it was loading, between its question and its listening."""
+        if not isinstance(content, dict) or not content.get("shown"):
+            return
+        with self._lock:
+            for widget, names in self._told.items():
+                widget.send_state(names)
+                free_of_blocked_cell(widget)
+            for part in (self._breakpoints, self._step_picture):
+                part.say_again()
 
     def _is_unsound(self) -> bool:
         """Whether going back may help: the run is in trouble, and not only held where somebody wanted it."""
@@ -264,7 +287,7 @@ class RunControls:
 
         pacer.forget(self._tick)
         with self._lock:
-            self._parts, self._sliders = {}, {}
+            self._parts, self._sliders, self._told = {}, {}, {}
             if self._step_picture is not None:
                 self._step_picture.dispose()
             widget, self._widget = self._widget, None
@@ -283,11 +306,3 @@ class RunControls:
         show({"text/html": still, "text/plain": self.text}, raw=True)
         show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
 
-
-def _put(widget: Any, **values: object) -> None:
-    """Set traits that differ, and keep the clicks of a button free."""
-    changed = {name: value for name, value in values.items() if getattr(widget, name) != value}
-    for name, value in changed.items():
-        setattr(widget, name, value)
-    if changed:
-        free_of_blocked_cell(widget)

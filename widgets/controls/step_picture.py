@@ -67,6 +67,11 @@ class StepPicture:
             self.view.follows = follows
             self.view.show(self.view.position)
 
+    def say_again(self) -> None:
+        """Send what follows the run to the page once more."""
+        self.widget.send_state("children")
+        self.widget.layout.send_state("display")
+
     def dispose(self) -> None:
         """Take it out of the page."""
         if self.view is not None:

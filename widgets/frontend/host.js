@@ -42,7 +42,15 @@ async function picturesModule(model, host) {
 
 async function plotlyModule(model, host, module) {
   const library = await host.getModel(model.get("plotly"));
-  return once(`plotly ${library.get("version")}`, () => module.importPlotly(library.get("code")));
+  return once(`plotly ${library.get("version")}`, async () => {
+    if (!library.get("code")?.byteLength) {
+      await new Promise((arrive) => {
+        library.on("change:code", arrive);
+        library.send({ wants: "code" });
+      });
+    }
+    return module.importPlotly(library.get("code"));
+  });
 }
 
 export default () => {
@@ -52,13 +60,15 @@ export default () => {
   let asked = false;
   let saving;
   let gone = false;
+  const arrivals = [];
   const views = new Set();
   const notes = new Set();
   const text = new TextDecoder();
 
   return {
     initialize({ model }) {
-      tree = JSON.parse(model.get("picture"));
+      // Empty in a reloaded page, which waits 4 seconds for all of its widgets together: the picture comes when asked.
+      tree = model.get("picture") ? JSON.parse(model.get("picture")) : undefined;
       seq = model.get("seq");
 
       const drawn = () => {
@@ -74,6 +84,7 @@ export default () => {
       };
       const received = (message, buffers) => {
         if (!message || typeof message.seq !== "number" || !buffers?.length) return;
+        if (!tree && !message.whole) return; // there is nothing yet that it could change
         if (message.seq <= seq && !message.whole) return;
         if (message.seq !== seq + 1 && !message.whole) {
           if (!asked) model.send({ resync: seq });
@@ -84,6 +95,7 @@ export default () => {
         tree = message.whole ? body : applyPatch(tree, body, true);
         seq = message.seq;
         if (message.whole) asked = false;
+        for (const arrive of arrivals.splice(0)) arrive();
         if (!dirty) {
           dirty = true;
           requestAnimationFrame(drawn);
@@ -95,6 +107,10 @@ export default () => {
       });
       const listened = () => views.forEach((view) => view.hears?.());
       model.on("msg:custom", received);
+      if (!tree) {
+        asked = true;
+        model.send({ resync: seq });
+      }
       model.on("change:listens", listened);
       return () => {
         clearTimeout(saving);
@@ -108,10 +124,18 @@ export default () => {
       const root = document.createElement("div");
       const hidesTwin = document.createElement("style"); // goes with this view, and the still picture is back
       hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
-      el.append(root, hidesTwin);
+      el.append(root);
+      if (tree) el.append(hidesTwin);
       let view;
       try {
         const module = await picturesModule(model, host);
+        if (!tree) {
+          const again = setInterval(() => model.send({ resync: seq }), 5000); // a message may be lost in a busy page
+          signal.addEventListener("abort", () => clearInterval(again));
+          await new Promise((arrive) => arrivals.push(arrive));
+          clearInterval(again);
+        }
+        el.append(hidesTwin);
         const options = {
           height: model.get("height"),
           hears: (what) => !gone && model.get("listens").includes(what),

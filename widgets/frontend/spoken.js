@@ -23,6 +23,7 @@ export default {
     const hidesTwin = document.createElement("style"); // goes with this view, and the still words are back
     hidesTwin.textContent = `[data-lab-twin="${model.get("twin")}"] { display: none; }`;
     el.append(line, hidesTwin);
+    model.send({ shown: true }); // to whom a reloaded page may have missed something
     return () => {
       model.off("change:text", draw);
       forget();

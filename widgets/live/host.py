@@ -18,6 +18,7 @@ import traitlets
 from lab.errors import ViewError
 from widgets.live.library import bundle, library, plotly_library
 from widgets.live.pacer import PACER, Pacer
+from widgets.live.restore import serve
 from widgets.live.showing import failure
 from widgets.pictures.chart import Chart
 from widgets.pictures.patch import Json, diff
@@ -66,6 +67,7 @@ class Host(anywidget.AnyWidget):
         self._on_find: list[SelectCallback] = []
         self._on_point: list[PointCallback] = []
         self._sent = self._wanted = self._tree(picture, text)  # last: one that is refused is closed like any other
+        serve()
         super().__init__(library=library(), plotly=self._needs(), height=height, twin=uuid.uuid4().hex)
         self.on_msg(self._received)
 
@@ -135,6 +137,12 @@ class Host(anywidget.AnyWidget):
                 state["seq"] = self._number
             return state
 
+    def restored_state(self) -> dict[str, Any]:
+        """What a reloaded page is told at once: all but the picture, for which each place asks by itself."""
+        with self._guard:
+            kept = [name for name in self.keys if name != "picture"]
+            return {**super().get_state(kept), "seq": self._number, "picture": ""}
+
     def _received(self, _widget: object, content: object, _buffers: object) -> None:
         """A message of the page; what is not understood is left alone, since a page may be of another version."""
         if not isinstance(content, dict):
@@ -169,6 +177,7 @@ class Host(anywidget.AnyWidget):
         layout = self.layout
         for callbacks in (self._on_select, self._on_fold, self._on_pin, self._on_find, self._on_point):
             callbacks.clear()
+        self.keeps = None
         super().close()
         if layout is not None:
             layout.close()

@@ -82,6 +82,18 @@ class PlotlyLibrary(anywidget.AnyWidget):
     code = traitlets.Bytes().tag(sync=True)
     version = traitlets.Unicode().tag(sync=True)
 
+    def __init__(self, **traits: object) -> None:
+        super().__init__(**traits)
+        self.on_msg(self._received)
+
+    def restored_state(self) -> dict[str, Any]:
+        """What a reloaded page is told at once: all but the code, for which its first chart asks."""
+        return dict(super().get_state([name for name in self.keys if name != "code"]))
+
+    def _received(self, _widget: object, content: object, _buffers: object) -> None:
+        if isinstance(content, dict) and "wants" in content:
+            self.send_state("code")
+
 
 _lock = threading.Lock()
 _alive: dict[type, Any] = {}
