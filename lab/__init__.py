@@ -23,6 +23,7 @@ logs.start()
 _ROOMS: dict[str, str] = {
     "lab.autograd": "Tensor anomaly_mode concatenate no_grad tensor",
     "lab.autograd.explanation": "why",
+    "lab.autograd.visits": "count_visits",
     "lab.config": "settings",
     "lab.errors": "LabError",
     "lab.events": "Recording first_difference listen record",

@@ -93,7 +93,7 @@ def test_imports_point_down(path):
 FLOORS_OF_WIDGETS = (
     {"pictures", "layout"},  # values in, coordinates and text out
     {"live"},  # the browser
-    {"fold", "landmarks", "explosion", "provenance", "asking"},
+    {"fold", "landmarks", "explosion", "provenance", "asking", "tape"},
     {"view"},
     {"views"},
     {"export"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
@@ -206,19 +206,24 @@ def _pull_edges(node: Node, ct: Any, grads: dict[int, Any], *, guard: bool, anom
         contributions = edges(node, ct, general=False)
     if bus.operations:
         observe_rule(node, 0)
-    for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
-        if parent is None or sent is None:
-            continue
-        c = sent
-        if guard:
-            c = np.where(_at(ct, c) == 0, np.zeros((), c.dtype), c)
-        if node.fit is not None and node.fit[i] is not None:
-            c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
+    for i, parent, c in fitted(node, ct, contributions, guard=guard):
         if anomaly:
             _check_finite(node, i, c, ct)
         if bus.operations and bus.detail:
             emit_value(parent.id, "contribution", c, node.id, i)
         grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
+
+
+def fitted(node: Node, ct: Any, sent: list[Any], *, guard: bool) -> Iterator[tuple[int, AnyNode, Any]]:
+    """What the rules of a node sent, brought to the shape and dtype of each parent: (operand, parent, array)."""
+    for i, (parent, c) in enumerate(zip(node.parents, sent, strict=True)):
+        if parent is None or c is None:
+            continue
+        if guard:
+            c = np.where(_at(ct, c) == 0, np.zeros((), c.dtype), c)
+        if node.fit is not None and node.fit[i] is not None:
+            c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
+        yield i, parent, c
 
 
 def _check_finite(node: Node, i: int, c: Any, ct: Any) -> None:

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab.autograd.interpreter import Interpreter, Tracer
+from lab.autograd.pushed import Pushed
 from lab.autograd.tape import firm
 from lab.errors import UnsupportedError
+from lab.events.bus import bus
 from lab.ops import broadcast_to, cast
 from lab.ops.primitive import Op
 
@@ -20,13 +22,22 @@ class Forward(Interpreter):
     word: ClassVar[str] = "jvp"
     differentiates: ClassVar[bool] = True
 
+    pushed: Pushed | None = None
+    """The numbers of its values, while somebody listens."""
+
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mine = [isinstance(a, Tracer) and a.interp is self for a in args]
         primals = tuple(a.value if m else a for a, m in zip(args, mine, strict=True))
         tangents = tuple(a.extra if m else None for a, m in zip(args, mine, strict=True))
         out = op(*primals, **params)
         tangent = tangent_of(op, primals, tangents, out, params)
-        return out if tangent is None else Tracer(self, out, tangent)
+        if tangent is None:
+            return out
+        made = Tracer(self, out, tangent)
+        if bus.operations:
+            self.pushed = self.pushed or Pushed(self)
+            self.pushed.tell(op, args, params, made)
+        return made
 
 
 def tangent_of(op: Op, primals: tuple[Any, ...], tangents: tuple[Any, ...], out: Any, params: dict[str, Any]) -> Any:

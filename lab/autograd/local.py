@@ -5,17 +5,20 @@ One column of the Jacobian at a time, in the dtype of the run, so that it is the
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from lab.autograd.forward import tangent_of
-from lab.autograd.recorded import NotKept
-from lab.autograd.reread import Rule
+from lab.autograd.recorded import NotKept, dtype_of
+from lab.autograd.reread import Rule, Rules
 from lab.errors import LabError
 
 MOST_ROWS = 1024
 """A rule without a forward twin is asked once for each entry of its result, up to so many."""
+MOST_ENTRIES = 1024
+"""A whole Jacobian is built up to this size: enough to be looked at."""
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -56,6 +59,27 @@ class Local:
         except (LabError, ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as why:
             first = str(why).partition("\n")[0]
             raise NotKept(f"its rule cannot be evaluated again: {first}") from None
+
+    def whole(self, argument: int, shape: tuple[int, ...]) -> Array:
+        """The Jacobian by an operand of that shape: a row for each entry of the result, a column for each of its own.
+
+        Raises:
+            NotKept: the rule cannot be asked, or it has more than MOST_ENTRIES entries.
+
+        Example:
+            >>> from lab.ops import PRIMITIVES
+            >>> rule = Rule(PRIMITIVES["multiply"], None, (np.array([2.0, 3.0]), np.array(5.0)), {}, ((2,), ()))
+            >>> Local(rule, np.ones(2)).whole(0, (2,)).tolist()
+            [[5.0, 0.0], [0.0, 5.0]]
+        """
+        size = math.prod(shape)
+        if self.ct.size * size > MOST_ENTRIES:
+            raise NotKept(f"it has {self.ct.size * size:,} entries and is never built: the rule gives its product")
+        jacobian = np.zeros((self.ct.size, size), self.ct.dtype)
+        for entry in range(size):
+            at, slopes = self.column(argument, entry, shape)
+            jacobian[at, entry] = slopes
+        return jacobian
 
     def _diagonal(self, argument: int, entry: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
         if argument not in self._made:
@@ -115,3 +139,29 @@ class Local:
                 rows[k] = np.asarray(self._pulled(ct, argument)).reshape(-1)
             self._made[argument] = rows
         return self._made[argument]  # type: ignore[no-any-return]
+
+
+def local_jacobian(rules: Rules, node: int, argument: int) -> Array:
+    """The Jacobian of a recorded operation by one operand, from the rule and the values of that run.
+
+    Shapes:
+        result: (entries of the operation's result, entries of the operand), in the dtype of the result.
+
+    Raises:
+        NotKept: its values are not in the recording, or it has more than MOST_ENTRIES entries.
+
+    Example:
+        >>> import lab
+        >>> from lab.autograd.recorded import Recorded
+        >>> x = lab.tensor([2.0, 3.0], requires_grad=True, name="x")
+        >>> with lab.record() as rec:
+        ...     y = x * x
+        >>> local_jacobian(Rules(Recorded(rec)), y.node.id, 0).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+    """
+    operation = rules.recorded.operation(node)
+    parent = None if operation is None else rules.recorded.operation(operation.parents[argument])
+    if operation is None or parent is None:
+        raise NotKept("it was recorded before this recording began")
+    ct = np.zeros(operation.shape, dtype_of(operation.dtype))
+    return Local(rules[node], ct).whole(argument, parent.shape)

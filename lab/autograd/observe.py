@@ -85,7 +85,7 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
     Only called while somebody listens to operations. The general way; the two above are its fast twins.
     """
     ids = []
-    frame = _user_frame() if bus.sources else None
+    frame = user_frame() if bus.sources else None
     for i, parent in enumerate(node.parents):
         if parent is None:
             ids.append(-1)
@@ -96,7 +96,7 @@ def observe_op(op: Op, node: Node, args: tuple[Any, ...], out: Any, level: int =
     if not bus.sources:
         bus.emit_row(OpRecorded, node.id, op.name, tuple(ids), out.shape, out.dtype, level)
     else:
-        words = tuple(_constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
+        words = tuple(constant(a) if p is None else "" for a, p in zip(args, node.parents, strict=True))
         line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("", 0)
         where = STATE.get().module, *line
         extra = words, *where, params_text(op, node.params)
@@ -137,14 +137,14 @@ def _keep_operand(node: Node, number: int, operand: Any) -> None:
 def _tell_leaf(leaf: AnyNode, a: Any, frame: FrameType | None) -> None:
     assert isinstance(leaf, Leaf)  # a Node is of every generation
     leaf.generation = bus.generation
-    bus.emit_row(LeafUsed, leaf.id, leaf.name or _name_of(a, frame), tuple(a.shape), a.dtype)
+    bus.emit_row(LeafUsed, leaf.id, leaf.name or name_of(a, frame), tuple(a.shape), a.dtype)
     if bus.detail:
         emit_value(leaf.id, "value", a)
 
 
 def remember_line(node: Node) -> None:
     """Keep the source line of a node, for anomaly mode."""
-    frame = _user_frame()
+    frame = user_frame()
     node.where = ""
     if frame:
         file = frame.f_code.co_filename
@@ -202,7 +202,8 @@ def array_of(value: Any) -> Any:
     return value
 
 
-def _user_frame() -> FrameType | None:
+def user_frame() -> FrameType | None:
+    """The frame outside the lab from which this came; None where there is none."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame = frame.f_back
@@ -210,7 +211,8 @@ def _user_frame() -> FrameType | None:
     return None if frame is None or frame.f_code.co_filename == threading.__file__ else frame
 
 
-def _name_of(a: Any, frame: FrameType | None) -> str:
+def name_of(a: Any, frame: FrameType | None) -> str:
+    """The variable of that frame which holds a tensor, "" if none does."""
     while frame is not None:
         for scope in (frame.f_locals, frame.f_globals):
             for name, value in list(scope.items()):
@@ -220,7 +222,8 @@ def _name_of(a: Any, frame: FrameType | None) -> str:
     return ""
 
 
-def _constant(a: Any) -> str:
+def constant(a: Any) -> str:
+    """An operand that is not tracked, in a few letters: the number, or shape and dtype."""
     array = array_of(a)
     if array is None:
         return "?"

@@ -22,6 +22,7 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     LeafUsed,
+    NodeVisited,
     OperandKept,
     OpRecorded,
     ParameterMeasured,
@@ -34,6 +35,7 @@ from lab.events.catalogue import (
     RunFinished,
     RunStarted,
     StepFinished,
+    TangentPushed,
     ValueSeen,
     ValueWritten,
 )
@@ -131,7 +133,7 @@ def told(event: Event, place: Place = Place()) -> str:  # noqa: B008 -- a NamedT
 
 
 def _seen(event: ValueSeen, name: str) -> str:
-    what = {"value": "value of", "gradient": "gradient of", "contribution": "contribution to"}.get(event.role, "")
+    what = "contribution to" if event.role == "contribution" else f"{event.role} of"
     number = shown(event.value) if event.value is not None else f"mean {digits(event.mean)}, norm {digits(event.norm)}"
     return short(f"{what} {name}: {number}")
 
@@ -155,6 +157,8 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ValueSeen: _seen,
     OperandKept: lambda e, name: short(f"operand {e.argument} of {name}: {_operand(e)}"),
     ParametersKept: lambda e, name: short(f"parameters of {name}: {e.parameters}"),
+    NodeVisited: lambda e, name: f"visit {e.number} of the {e.order} walk, at {name}",
+    TangentPushed: lambda e, _: f"tangent of {e.op or e.name or 'an input'}{_SHAPE(e.shape)}, {e.dtype}",
     BackwardStarted: lambda e, name: f"backward starts at {name}: {counted(e.n_nodes, 'node')}",
     RuleApplied: lambda e, _: f"backward of {e.op}",
     GradientStored: lambda e, name: f"gradient of {name} {'added' if e.accumulated else 'stored'}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from lab import tree
 from lab.autograd.interpreter import Interpreter, Tracer
-from lab.autograd.observe import _user_frame
+from lab.autograd.observe import user_frame
 from lab.autograd.plain import operand
 from lab.autograd.tensor import Tensor
 from lab.config import STATE, using
@@ -94,7 +94,7 @@ def _spec_of(a: Atom, *, weak: bool) -> Any:
 
 
 def _here() -> str:
-    frame = _user_frame()
+    frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 

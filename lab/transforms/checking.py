@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lab.autograd.interpreter import Tracer
-from lab.autograd.observe import _user_frame, array_of
+from lab.autograd.observe import array_of, user_frame
 from lab.autograd.reverse import Reverse
 from lab.autograd.tape import Node
 from lab.autograd.tensor import Tensor, wrap
@@ -141,7 +141,7 @@ class _Recorder(Reverse):
         self.log: list[tuple[Op, tuple[Any, ...], dict[str, Any], str]] = []
 
     def noted(self, node: Node, operands: Sequence[Any], out: Any) -> None:
-        frame = _user_frame()
+        frame = user_frame()
         file = frame.f_code.co_filename if frame else ""
         line = f"{cell_of(file) or file}, line {frame.f_lineno}" if frame else ""
         self.log.append((node.op, tuple(operands), node.params, line))

@@ -260,7 +260,7 @@ def test_nothing_is_emitted_and_no_frame_is_walked_when_nobody_listens(monkeypat
         raise AssertionError("somebody was told something")
 
     for module in (observe, backward, apply):
-        for name in ("observe_op", "observe_unary", "observe_binary", "observe_rule", "emit_value", "_user_frame"):
+        for name in ("observe_op", "observe_unary", "observe_binary", "observe_rule", "emit_value", "user_frame"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, forbidden)
     monkeypatch.setattr(type(bus), "emit_row", forbidden)

@@ -5,6 +5,7 @@ Nothing here asks a view what it makes of events: a fold that counts wrongly sho
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ from lab.events import (
     ChunkMoved,
     Evaluated,
     LeafUsed,
+    NodeVisited,
     OpRecorded,
     ParameterMeasured,
     RankStarted,
     Recording,
     ReplicaAdvanced,
+    RuleApplied,
     StepFinished,
+    TangentPushed,
     ValueSeen,
     WorkerSeen,
 )
@@ -124,6 +128,43 @@ def graph(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     came = {str(n) for n, role in zip(seen["node"], seen["role"], strict=True) if role == "gradient"}
     assert {n for n, node in nodes.items() if node["gradient"]} == came
     assert {n: nodes[n]["sublabel"] for n in values} == {n: short(float(mean)) for n, mean in values.items()}
+
+
+def contributions(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Beside each value to which the last rule sent something: all that came back to it in this walk."""
+    rules, seen = rec.columns(RuleApplied, 0, p), rec.columns(ValueSeen, 0, p)
+    if not len(rules["node"]):
+        assert drawn["nodes"].keys() == {"in"}
+        return
+    rows = zip(*(seen[name] for name in ("node", "role", "source", "argument", "mean")), strict=True)
+    came = [(int(n), int(s), int(i), float(mean)) for n, role, s, i, mean in rows if role == "contribution"]
+    sent = {f"{s}.{i}": (n, mean) for n, s, i, mean in came if s == rules["node"][-1]}
+    assert drawn["nodes"].keys() == {"in", *sent, *(f"sum{n}" for n, _ in sent.values())}
+    for name, (target, mean) in sent.items():
+        assert drawn["nodes"][name]["gradient"].endswith(f"= {short(mean)}")
+        total = sum(mean for n, *_, mean in came if n == target)
+        assert drawn["nodes"][f"sum{target}"]["sublabel"].endswith(short(total))
+
+
+def duals(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Each value that carries a tangent, with both numbers; into the newest goes an arrow for each operand."""
+    told, seen = rec.columns(TangentPushed, 0, p), rec.columns(ValueSeen, 0, p)
+    nodes = {n: node for n, node in drawn["nodes"].items() if node["kind"] != "constant"}
+    assert nodes.keys() == {*map(str, told["node"].tolist())}
+    for n, role, mean in zip(*(seen[name] for name in ("node", "role", "mean")), strict=True):
+        words = {"value": nodes[str(n)]["sublabel"], "tangent": nodes[str(n)]["gradient"].removeprefix("tangent ")}
+        assert words[str(role)] == short(float(mean))
+    assert len(drawn["edges"]) == sum(map(len, told["parents"]))
+
+
+def visits(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """How often each walk came by each node, counted row by row."""
+    told = rec.columns(NodeVisited, 0, p)
+    pairs = Counter(zip(np.asarray(told["order"]).tolist(), told["node"].tolist(), strict=True))
+    for name, node in drawn["nodes"].items():
+        assert node["sublabel"] == f"in order {pairs['topological', int(name)]}×"
+        assert node["gradient"] == f"path by path {pairs['path', int(name)]}×"
+    assert drawn["nodes"].keys() == {*map(str, rec.columns(NodeVisited)["node"].tolist())}
 
 
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -231,7 +272,9 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 
 BY_TITLE = {
-    "A small graph": graph, "One step of a network": graph, "A transformer block": grouped, "A transformer": grouped,
+    "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
+    "One step of a network": graph,
+    "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,
     "Pipeline": pipeline, "Workers": workers,

@@ -38,7 +38,9 @@ run.wait()
 def made(k):
     makes = (lambda: GraphView(graph), lambda: LossView(run), lambda: GradientView(run), lambda: RingView(ring),
              lambda: DataParallelView(ring), lambda: PipelineView(ring), lambda: ClusterView(ring),
-             lambda: WhyView(graph, "x"), lambda: Player(GraphView(graph)), lambda: DifferenceView(graph, graph))
+             lambda: WhyView(graph, "x"), lambda: ContributionView(graph), lambda: DualView(graph),
+             lambda: VisitsView(graph), lambda: Player(GraphView(graph)),
+             lambda: DifferenceView(graph, graph))
     return makes[k % len(makes)]()
 """
 FIRST = "first = [made(k) for k in range(10)]; display(ipw.VBox([v.widget for v in first]))"

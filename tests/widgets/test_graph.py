@@ -12,9 +12,9 @@ from traitlets.config import Config
 import lab
 from lab.events import OpRecorded, fields_of
 from tests.widgets.golden import FORWARD, leaf, op, product_plus_x, recorded, rule, stored, walk
+from widgets.tape.tape import Tape
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.parts import MOST_TONE
-from widgets.views.graph.tape import Tape
 from widgets.views.graph.view import GraphView
 
 

@@ -16,10 +16,13 @@ from tests.widgets.golden import falling, product_plus_x, training
 from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
+from tests.widgets.test_view import pushed, visited
 from widgets import (
     ClusterView,
+    ContributionView,
     DataParallelView,
     DifferenceView,
+    DualView,
     GradientView,
     GraphView,
     LossView,
@@ -27,6 +30,7 @@ from widgets import (
     Player,
     RingView,
     SideBySide,
+    VisitsView,
     WhyView,
 )
 from widgets.live.library import Library, PlotlyLibrary
@@ -40,6 +44,9 @@ MAKES = {
     "PipelineView": lambda: PipelineView(pipeline("gpipe", 2, 2, n_steps=1)),
     "ClusterView": lambda: ClusterView(launch_of(2)),
     "DataParallelView": lambda: DataParallelView(trained(2)),
+    "ContributionView": lambda: ContributionView(product_plus_x()),
+    "DualView": lambda: DualView(pushed()),
+    "VisitsView": lambda: VisitsView(visited()),
     "WhyView": lambda: WhyView(product_plus_x(), "x"),
     "DifferenceView": lambda: DifferenceView(product_plus_x(), product_plus_x()),
     "Player": lambda: Player(GraphView(product_plus_x())),

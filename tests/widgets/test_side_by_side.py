@@ -17,9 +17,12 @@ from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
 from tests.widgets.test_player_places import steps_recorded
+from tests.widgets.test_view import pushed, visited
 from widgets import (
     ClusterView,
+    ContributionView,
     DataParallelView,
+    DualView,
     GradientView,
     GraphView,
     LossView,
@@ -27,6 +30,7 @@ from widgets import (
     Player,
     RingView,
     SideBySide,
+    VisitsView,
     WhyView,
 )
 from widgets.landmarks import Landmarks
@@ -235,6 +239,9 @@ def test_ranks_of_the_first_difference_are_lit_with_their_cells():
         pytest.param(GraphView, product_plus_x, id="graph"),
         pytest.param(lambda rec: GraphView(rec, most=0), product_plus_x, id="large"),
         pytest.param(lambda rec: WhyView(rec, "x"), product_plus_x, id="why"),
+        pytest.param(ContributionView, product_plus_x, id="contributions"),
+        pytest.param(DualView, pushed, id="dual"),
+        pytest.param(VisitsView, visited, id="visits"),
         pytest.param(LossView, lambda: training([3.0, 2.0]), id="loss"),
         pytest.param(GradientView, lambda: training([3.0, 2.0], every=1), id="gradients"),
         pytest.param(RingView, lambda: told(collective("all_reduce", "ring", ranks_of(3))), id="ring"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab import count_visits, jvp, record, tensor
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -16,9 +17,12 @@ from widgets.live import pacer
 from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
+from widgets.views.contributions.view import ContributionView
+from widgets.views.dual.view import DualView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.visits.view import VisitsView
 from widgets.views.why.view import WhyView
 
 
@@ -48,12 +52,32 @@ def step(k: int) -> StepFinished:
     return StepFinished(k, 0, 1.0, 1, 1.0)
 
 
+def pushed() -> Recording:
+    with record() as rec:
+        jvp(lambda x, y: x * y + x, (2.0, 3.0), (1.0, 0.5))
+    return rec
+
+
+def visited() -> Recording:
+    y = tensor(1.5, requires_grad=True, name="x")
+    with record() as rec:
+        y = y * y
+        y = y * y
+        for order in ("topological", "path", "topological"):
+            count_visits(y, order)
+    return rec
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
     (LossView, training(falling(45))), (LossView, recorded([])), (LossView, product_plus_x()),
     (GradientView, training(falling(45))), (GradientView, recorded([])), (Steps, training(falling(9))),
     (partial(WhyView, tensor="x"), product_plus_x()), (partial(WhyView, tensor="x"), product_plus_x(3)),
+    (ContributionView, product_plus_x()), (ContributionView, product_plus_x(3)), (ContributionView, recorded([])),
+    (ContributionView, training(falling(9))),
+    (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
+    (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

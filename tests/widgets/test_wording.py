@@ -9,9 +9,9 @@ import pytest
 import lab
 from lab.events import BackwardFinished, BackwardStarted, OpRecorded
 from tests.widgets.golden import leaf, op, recorded, rule, stored
-from widgets.views.graph import wording
+from widgets.tape import wording
+from widgets.tape.tape import Entry
 from widgets.views.graph.inspector import inspected
-from widgets.views.graph.tape import Entry
 from widgets.views.graph.view import GraphView
 
 

@@ -14,13 +14,16 @@ from widgets.fold import Positions
 from widgets.gallery.runs import Runs
 from widgets.view import View
 from widgets.views.cluster.view import ClusterView
+from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
+from widgets.views.dual.view import DualView
 from widgets.views.graph.view import GraphView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.visits.view import VisitsView
 from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
@@ -57,6 +60,11 @@ def _two_steps(stops: Positions) -> Positions:
 EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
+    Exhibit("Contributions", "Rule by rule: local derivative × incoming gradient, and the sum where it ends.",
+            ContributionView, "graph", opens_at_end=True),
+    Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
+    Exhibit("Visits", "Backward in topological order, then path by path: how often each node is visited.",
+            VisitsView, "visits"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

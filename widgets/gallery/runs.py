@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from lab.autograd.tensor import tensor
+from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
+from lab.ops import tanh
 from lab.training import fit
+from lab.transforms import jvp
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -99,6 +102,28 @@ class Runs:
         with record(detail="value") as rec:
             (x * y + x.tanh()).backward()
         rec.meta["title"] = "x * y + tanh(x)"
+        return rec
+
+    @cached_property
+    def forward(self) -> Recording:
+        """The same function in forward mode, along x."""
+        self._say("The same graph in forward mode ...")
+        with record(detail="value") as rec:
+            jvp(lambda x, y: x * y + tanh(x), (2.0, -3.0), (1.0, 0.0))
+        rec.meta["title"] = "x * y + tanh(x) along x"
+        return rec
+
+    @cached_property
+    def visits(self) -> Recording:
+        """Four squarings in a row, walked back in topological order and path by path."""
+        self._say("Counting visits with the topological order and without ...")
+        y = tensor(1.1, requires_grad=True, name="x")
+        with record(detail="value") as rec:
+            for _ in range(4):
+                y = y * y
+            for order in ("topological", "path"):
+                count_visits(y, order)
+        rec.meta["title"] = "four squarings"
         return rec
 
     @cached_property

@@ -8,16 +8,19 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    NodeVisited,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
     RunFinished,
     StepFinished,
+    TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
-            StepFinished: "LossView", OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
+            StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 
 

@@ -55,8 +55,8 @@ class ValueSeen(Event):
     """What a value, a gradient, or one edge's contribution to a gradient looked like; from detail "statistics" on.
 
     `role` is "value" (output of `node`), "gradient" (the complete cotangent of `node`), or "contribution" (what the
-    rule of `source` for its operand number `argument` sent to `node`). Statistics are over finite entries; nan if
-    there are none.
+    rule of `source` for its operand number `argument` sent to `node`), or "tangent" (see TangentPushed). Statistics are
+    over finite entries; nan if there are none.
     """
 
     node: int
@@ -100,6 +100,54 @@ class ParametersKept(Event):
     node: int
     parameters: str
     """JSON by name; `lab/autograd/parameters.py` says how a slice, a dtype or an array is written."""
+
+    per_operation: ClassVar[bool] = True
+
+
+@event
+class NodeVisited(Event):
+    """A walk that counts its visits (`lab.count_visits`) came by a node."""
+
+    node: int
+    source: int
+    """The node whose rule sent it here, -1 at the root."""
+    argument: int
+    """Number of the operand of `source` that this is, -1 at the root."""
+    order: str
+    """"topological" or "path"."""
+    number: int
+    """Of this visit in its walk, from 1 on."""
+
+    per_operation: ClassVar[bool] = True
+
+
+# --- forward mode ------------------------------------------------------------------------------------------------
+
+
+@event
+class TangentPushed(Event):
+    """In a jvp an operation ran and its rule pushed a tangent along; with `op` "" an input brought its own.
+
+    From detail "statistics" on its ValueSeen(role="value") and ValueSeen(role="tangent") follow. An operation whose
+    tangent is zero by its rule, as a comparison, is a constant from there on and is not told.
+    """
+
+    node: int
+    """A number of its own: nothing of it is on the tape."""
+    op: str
+    parents: tuple[int, ...]
+    """Of each operand, in order of the arguments; -1 for one that carries no tangent."""
+    shape: tuple[int, ...]
+    dtype: str
+    level: int
+    """Of the jvp; each has its own, and one that was begun later has a higher one."""
+    name: str = ""
+    """Of an input: the variable that held it; "" when unknown."""
+    constants: tuple[str, ...] = ()
+    """As in OpRecorded, like what follows."""
+    params: str = ""
+    file: str = ""
+    line: int = 0
 
     per_operation: ClassVar[bool] = True
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from widgets.layout.growing import Bend, Box, Growing
+from widgets.tape.tape import Entry
 from widgets.views.graph.group import Group
 from widgets.views.graph.groups import Groups
-from widgets.views.graph.tape import Entry
 
 BOX = 192.0, 66.0
 """Every box is of one size, so that no text that comes later moves anything."""

@@ -13,12 +13,12 @@ from typing import NamedTuple
 from widgets.pictures import theme
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.scene import Edge, Node
-from widgets.views.graph import wording
+from widgets.tape import wording
+from widgets.tape.tape import FORGOTTEN, Entry, Tape, newest_first
 from widgets.views.graph.board import Board, Key, Link
 from widgets.views.graph.group import Group
 from widgets.views.graph.parts import MOST_TONE, on_edge
 from widgets.views.graph.plan import lines
-from widgets.views.graph.tape import FORGOTTEN, Entry, Tape, newest_first
 from widgets.views.graph.telling import gradient_words
 
 LINE = 164.0

@@ -10,8 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping
 from itertools import islice
 
+from widgets.tape.tape import Entry, newest_first
 from widgets.views.graph.group import STRETCH, Group, shown, stem
-from widgets.views.graph.tape import Entry, newest_first
 
 LONGEST = 256
 """A repeated sequence has at most so many parts."""

@@ -11,9 +11,9 @@ import numpy as np
 from lab.events.cells import cell_of
 from widgets.fold import Events
 from widgets.pictures import theme
-from widgets.views.graph import wording
+from widgets.tape import wording
+from widgets.tape.tape import FORGOTTEN, Entry, Seen, Tape
 from widgets.views.graph.group import Group
-from widgets.views.graph.tape import FORGOTTEN, Entry, Seen, Tape
 
 ARRIVALS = 12
 """Contributions to a gradient that are listed."""

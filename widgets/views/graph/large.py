@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from widgets.pictures.scene import Scene, Token
-from widgets.views.graph import wording
+from widgets.tape import wording
+from widgets.tape.tape import Entry, Tape, newest_first
 from widgets.views.graph.board import Board
 from widgets.views.graph.drawing import Drawing, boxes_of
 from widgets.views.graph.group import Group
 from widgets.views.graph.groups import Groups
 from widgets.views.graph.parts import TOKENS, legend_words
 from widgets.views.graph.paths import Path, path_of
-from widgets.views.graph.tape import Entry, Tape, newest_first
 from widgets.views.graph.telling import sentence
 
 OPENS = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from widgets.pictures.scene import Edge, Node, Token
-from widgets.views.graph import wording
+from widgets.tape import wording
+from widgets.tape.tape import FORGOTTEN, Entry, Seen, Tape
 from widgets.views.graph.plan import Plan, signed
-from widgets.views.graph.tape import FORGOTTEN, Entry, Seen, Tape
 from widgets.views.graph.telling import gradient_words
 
 TOKENS = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from widgets.views.graph.tape import Tape
+from widgets.tape.tape import Tape
 
 KINDS = {
     "forward": ("Path forward", "Light everything that was computed from this value"),

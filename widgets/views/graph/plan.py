@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from widgets.layout.dag import MAX_NODES, layered
-from widgets.pictures.measure import text_width
-from widgets.views.graph import wording
-from widgets.views.graph.tape import Entry, Tape
+from widgets.tape import wording
+from widgets.tape.boxes import Lines, Places, placed, size
+from widgets.tape.tape import Entry, Tape
 from widgets.views.graph.telling import gradient_line
 
 ROOM = "grad 0.123 + 0.123"
 """Room for a gradient that was there once and is not at the end."""
-
-
-Lines = tuple[str, str, str]
 
 
 class Plan(NamedTuple):
@@ -73,7 +68,7 @@ class Planner:
             boxes[str(entry.node)] = size((label, value, gradient or ROOM * entry.cleared))
         key = tuple(boxes.items())
         if self._plan is None or key != self._key:
-            self._key, self._plan = key, _placed(boxes, edges, self.direction)
+            self._key, self._plan = key, _standing(placed(boxes, edges, self.direction))
         used = {p for entry in final.entries.values() for p in entry.parents}
         outputs = frozenset(n for n, e in final.entries.items() if e.op and n not in used)
         self._final = final
@@ -81,27 +76,8 @@ class Planner:
         return self._plan
 
 
-def _placed(boxes: Mapping[str, tuple[float, float]], edges: list[tuple[str, str, str]], direction: str) -> Plan:
-    ids = list(boxes)
-    if len(ids) > MAX_NODES:  # constants may exceed what the operations left room for
-        ids = sorted(ids, key=lambda name: name.startswith("c"))[:MAX_NODES]
-    index = {name: k for k, name in enumerate(ids)}
-    edges = [e for e in edges if e[1] in index and e[2] in index]
-    constants = [k for k, name in enumerate(ids) if name.startswith("c")]
-    pairs = [(index[s], index[t]) for _, s, t in edges]
-    gap = 50.0 if direction == "down" else 84.0  # numbers on arrows are wide and low
-    placed = layered([boxes[name] for name in ids], pairs, direction=direction, layer_gap=gap, light=constants)
-    stand = {name: (*placed.centres[k], *boxes[name]) for name, k in index.items()}
-    bends = {e[0]: placed.bends[k] for k, e in enumerate(edges)}
-    return Plan({}, stand, bends, frozenset(), (placed.width, placed.height), 0.0, {})
-
-
-def size(texts: tuple[str, ...]) -> tuple[float, float]:
-    """Of a box that holds these lines; widths in steps of 12, so that a changing digit moves nothing."""
-    widest = max(text_width(line, 14.0 if k == 0 else 12.0, bold=k != 1) for k, line in enumerate(texts))
-    if len(texts) == 1:
-        return max(36.0, 12.0 * math.ceil((widest + 16) / 12)), 28.0
-    return max(96.0, 12.0 * math.ceil((widest + 28) / 12)), 66.0
+def _standing(places: Places) -> Plan:
+    return Plan({}, places.nodes, places.bends, frozenset(), places.extent, 0.0, {})
 
 
 def lines(entry: Entry, called: Mapping[int, str]) -> Lines:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from widgets.views.graph import wording
-from widgets.views.graph.tape import Entry, Tape
+from widgets.tape import wording
+from widgets.tape.tape import Entry, Tape
 
 
 def caption(state: Tape, toned: bool = False) -> str:

@@ -11,15 +11,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from lab.errors import ViewError
 from lab.events import (
     BackwardStarted,
     Event,
     GradientCleared,
     GradientStored,
-    LeafUsed,
     OpRecorded,
     RuleApplied,
     StepFinished,
@@ -27,9 +24,11 @@ from lab.events import (
     ValueWritten,
 )
 from widgets.asking.panel import Panel, Question
-from widgets.fold import Events, Positions, Stretch, merged
+from widgets.fold import Events, Positions, Stretch
 from widgets.layout.dag import MAX_NODES
 from widgets.pictures.scene import Scene
+from widgets.tape.stops import settled
+from widgets.tape.tape import LISTENS, Tape
 from widgets.view import View
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
@@ -37,7 +36,6 @@ from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of
 from widgets.views.graph.passes import Passes
 from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
-from widgets.views.graph.tape import LISTENS, Tape
 from widgets.views.graph.telling import account, caption, sentence, why_empty
 from widgets.views.nothing import shown_by
 
@@ -101,24 +99,7 @@ class GraphView(View[Tape]):
 
     def stop_positions(self, events: Events) -> Positions:
         """After each operation or write with its value, and after each step of a backward walk with what it sent."""
-        n = len(events)
-        trails = np.zeros(n + 1, dtype=bool)  # a ValueSeen that belongs to the event before it
-        seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
-        where = where[: len(seen["node"])]
-        role, node = np.asarray(seen["role"]), np.asarray(seen["node"])
-        trails[where[role == "contribution"]] = True
-        belongs = (OpRecorded, "node", "value"), (ValueWritten, "node", "value"), (BackwardStarted, "root", "gradient")
-        for kind, field, wanted in belongs:
-            own = np.full(n + 1, -1, dtype=np.int64)
-            columns = events.columns(kind, 0, n)
-            own[events.positions(kind)[: len(columns[field])] + 1] = columns[field]
-            mine = (own[where] == node) & (role == wanted)
-            trails[where[mine]] = True
-        end = np.where(trails, n + 1, np.arange(n + 1))
-        end = np.minimum.accumulate(end[::-1])[::-1]  # the first position from here on that does not trail
-        every = merged(*(_of_known(events, kind) for kind in self.stops))
-        stops: Positions = end[every[every < n] + 1]
-        return stops
+        return settled(events, self.stops)
 
     # --- the picture ---
 
@@ -381,14 +362,3 @@ class GraphView(View[Tape]):
                 )  # fmt: skip
             self.large.chosen = number
             self.show(self.position)
-
-
-def _of_known(events: Events, kind: type[Event]) -> Positions:
-    """Where the events of a kind stand, without what happened to leaves before their first use: they have no box."""
-    where = events.positions(kind)
-    if kind not in (ValueWritten, GradientCleared) or not len(where):
-        return where
-    used = dict(zip(events.columns(LeafUsed)["node"].tolist(), events.positions(LeafUsed).tolist(), strict=False))
-    nodes = events.columns(kind)["node"].tolist()
-    known = [p for p, node in zip(where.tolist(), nodes, strict=False) if used.get(node, p) < p]
-    return np.asarray(known, dtype=np.int64)

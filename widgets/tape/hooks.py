@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from widgets.views.graph.tape import Seen
+    from widgets.tape.tape import Seen
 
 COARSE = 2.0**-7
 """Relative spacing where NumPy does not know the type (bfloat16)."""
@@ -28,6 +28,17 @@ def changed_by_hook(gradient: Seen, came: Sequence[Seen | None], dtype: str) -> 
         room = 16 * (len(parts) + 1) * _spacing(dtype) * np.sum(np.abs(parts), axis=0)
         same = ~np.isfinite(total) | ~np.isfinite(whole) | (np.abs(whole - total) <= room)
     return None if same.all() else _described(gradient, total)
+
+
+def summed(came: Sequence[Seen | None]) -> Seen | None:
+    """The sum of what came back; None where some of it is not known."""
+    parts = [_entries(seen) for seen in came]
+    if not parts or any(part is None or part.shape != parts[0].shape for part in parts):
+        return None
+    with np.errstate(all="ignore"):
+        total = np.sum(parts, axis=0)
+    like = came[0]
+    return None if like is None else _described(like, total)._replace(value=total)
 
 
 def _entries(seen: Seen | None) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from widgets.pictures import theme
-from widgets.views.graph.tape import Entry, Seen, Tape
+from widgets.tape.tape import Entry, Seen, Tape
 
 PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")

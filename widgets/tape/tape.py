@@ -26,7 +26,7 @@ from lab.events import (
     ValueWritten,
 )
 from widgets.fold import Stretch
-from widgets.views.graph.hooks import changed_by_hook
+from widgets.tape.hooks import changed_by_hook
 
 LISTENS: tuple[type[Event], ...] = (
     LeafUsed, OpRecorded, ValueSeen, BackwardStarted, RuleApplied, GradientStored, BackwardFinished,
@@ -59,6 +59,12 @@ class Seen(NamedTuple):
     def size(self) -> int:
         """Number of entries."""
         return math.prod(self.shape)
+
+
+def seen_of(event: ValueSeen) -> Seen:
+    """What an event tells of an array."""
+    norm = event.norm if all(event.shape) else 0.0  # of no entries; earlier recordings say nan
+    return Seen(event.shape, event.minimum, event.maximum, event.mean, norm, event.n_nonfinite, event.value)
 
 
 class Entry(NamedTuple):
@@ -270,8 +276,7 @@ class _Pen:
         entry = self.entries.get(event.node)
         if entry is None:
             return
-        norm = event.norm if all(event.shape) else 0.0  # of no entries; earlier recordings say nan
-        seen = Seen(event.shape, event.minimum, event.maximum, event.mean, norm, event.n_nonfinite, event.value)
+        seen = seen_of(event)
         if event.role == "value":
             self.put(event.node, entry._replace(value=seen))
         elif event.role == "gradient":

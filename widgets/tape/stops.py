@@ -1,0 +1,41 @@
+"""Where a player of a tape stops: after an event with what was seen of it, so that no number is missing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lab.events import BackwardStarted, Event, GradientCleared, LeafUsed, OpRecorded, ValueSeen, ValueWritten
+from widgets.fold import Events, Positions, merged
+
+
+def settled(events: Events, kinds: tuple[type[Event], ...]) -> Positions:
+    """For each event of these kinds the position after it and after the ValueSeen that belong to it, ascending."""
+    n = len(events)
+    trails = np.zeros(n + 1, dtype=bool)  # a ValueSeen that belongs to the event before it
+    seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
+    where = where[: len(seen["node"])]
+    role, node = np.asarray(seen["role"]), np.asarray(seen["node"])
+    trails[where[role == "contribution"]] = True
+    belongs = (OpRecorded, "node", "value"), (ValueWritten, "node", "value"), (BackwardStarted, "root", "gradient")
+    for kind, field, wanted in belongs:
+        own = np.full(n + 1, -1, dtype=np.int64)
+        columns = events.columns(kind, 0, n)
+        own[events.positions(kind)[: len(columns[field])] + 1] = columns[field]
+        mine = (own[where] == node) & (role == wanted)
+        trails[where[mine]] = True
+    end = np.where(trails, n + 1, np.arange(n + 1))
+    end = np.minimum.accumulate(end[::-1])[::-1]  # the first position from here on that does not trail
+    every = merged(*(_of_known(events, kind) for kind in kinds))
+    stops: Positions = end[every[every < n] + 1]
+    return stops
+
+
+def _of_known(events: Events, kind: type[Event]) -> Positions:
+    """Where the events of a kind stand, without what happened to leaves before their first use: they have no box."""
+    where = events.positions(kind)
+    if kind not in (ValueWritten, GradientCleared) or not len(where):
+        return where
+    used = dict(zip(events.columns(LeafUsed)["node"].tolist(), events.positions(LeafUsed).tolist(), strict=False))
+    nodes = events.columns(kind)["node"].tolist()
+    known = [p for p, node in zip(where.tolist(), nodes, strict=False) if used.get(node, p) < p]
+    return np.asarray(known, dtype=np.int64)

@@ -1,0 +1,1 @@
+"""ContributionView: a backward walk rule by rule, as products and running sums."""

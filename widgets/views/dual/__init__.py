@@ -1,0 +1,1 @@
+"""DualView: forward mode, value and tangent side by side."""

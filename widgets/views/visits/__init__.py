@@ -1,0 +1,1 @@
+"""VisitsView: a backward walk with the topological order and without it."""
