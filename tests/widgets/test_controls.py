@@ -429,3 +429,17 @@ def test_a_page_that_shows_the_controls_is_told_again_what_it_may_have_missed(ru
         "bar": {"value", "bar_style"}, "where": {"value"}, "Pause": {"description", "icon", "disabled"},
         "Step": {"disabled"}, "Stop": {"disabled"}, "text": {"text"},
     }  # fmt: skip
+
+
+def test_a_click_on_add_that_overtakes_the_text_adds_it_when_it_comes(run, controls):
+    row = controls._breakpoints
+    row.add.click()
+    assert "a breakpoint needs a bound" in controls._parts["text"].text
+    row.kind.value = "gradient norm above"
+    row.value.value = "9"
+    assert run.breakpoints == (), "asked for of another kind, and forgotten"
+    row.value.value = ""
+    row.add.click()
+    row.value.value = "2.5"
+    assert run.calls == [{"gradient_above": 2.5}]
+    assert "needs a bound" not in controls._parts["text"].text

@@ -56,6 +56,7 @@ class Breakpoints:
     _submitted: bool = False
 
     def _chosen(self, change: Mapping[str, Any]) -> None:
+        self._submitted = False
         self.hint.value = HINTS[change["new"]] or "needs none"
 
     def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
@@ -72,9 +73,9 @@ class Breakpoints:
             self._ask(self._add)
 
     def _add(self) -> None:
-        self._submitted = False
         kind, given = self.kind.value, self.value.value.strip()
-        if HINTS[kind] and not given:
+        self._submitted = bool(HINTS[kind]) and not given  # a busy page may hold the text back, and send the click
+        if self._submitted:
             raise ArgumentError("a breakpoint needs a bound or a place", given="nothing", hint=HINTS[kind])
         name = KINDS[kind]
         wanted: dict[str, Any] = {name: True if name == "nonfinite" else given}
