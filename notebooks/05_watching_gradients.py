@@ -115,7 +115,8 @@ def normal(spread):
 
 exploded = np.log10(gradient_sizes(deep(ReLU, normal(1.0))))
 shrunk = np.log10(gradient_sizes(deep(ReLU, normal(0.01))))
-Lines("layer", "log10 of the gradient", first=1, spread_1=exploded.tolist(), spread_1_percent=shrunk.tolist())
+curves = {"spread 1": exploded.tolist(), "spread 0.01": shrunk.tolist()}
+Lines("layer", "log10 of the gradient", first=1, **curves)
 
 # %%
 lesson.reveal("the first gradient")
@@ -145,7 +146,8 @@ await own
 LossView(own)
 
 # %%
-Lines("layer", "log10 of the gradient", first=1, yours=np.log10(gradient_sizes(deep(ReLU, my_init))).tolist())
+yours = np.log10(gradient_sizes(deep(ReLU, my_init)))
+Lines("layer", "log10 of the gradient", first=1, **curves, yours=yours.tolist())
 
 # %% [markdown]
 # ## Dead units

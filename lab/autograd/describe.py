@@ -29,7 +29,9 @@ _PARAMETERS = {
     "keepdims": "leave the reduced axes in the result, with length 1",
     "axis1": "the first of two axes",
     "axis2": "the second of two axes",
+    "bias": "a number for each channel of the result, or None",
     "batch": "how many first axes of the operands are aligned with each other",
+    "causal": "whether a place sees itself and what is before it only",
     "constant_values": "what is put around, with mode constant: a number, or a pair (before, after) for each axis",
     "append": "what to join at the end before the differences are taken",
     "correction": "another name of ddof",
@@ -37,27 +39,40 @@ _PARAMETERS = {
     "delta": "where squares turn linear",
     "descending": "the largest first",
     "destination": "where they go, a number or a tuple",
+    "dilation": "from one entry of the kernel to the next: a whole number, or one for each axis",
     "diff.n": "how often the differences are taken",
+    "groups": "into how many groups channels fall; each sees its own only",
     "indices_or_sections": "the number of parts, or where to cut",
     "k": "the diagonal: 0 the main one, above it positive",
+    "kernel": "entries of a window: a whole number, or one for each axis",
     "largest": "the largest, or else the smallest entries",
+    "mask": "booleans, True where to look",
+    "batch_norm.mean": "that of each channel where it is not the batch's",
     "mode": "constant, edge, reflect, symmetric or wrap",
     "n": "number of classes",
+    "n_groups": "how many groups the channels make",
     "negative_slope": "a number: the slope below 0",
     "order": "how many times it is differentiated",
     "offset": "the diagonal: 0 the main one, above it positive",
     "ord": "which norm: None, 1, 2, inf, -inf, 0 or any p of vectors; fro, 1, -1, inf, -inf of matrices",
+    "output_padding": "below the stride: which of the sizes that a convolution would make equal",
+    "padding": 'zeros around: a whole number, one for each axis, a pair (before, after) for each, "same" or "valid"',
     "pad_width": "how many entries to put around: a number, a pair (before, after), or a pair for each axis",
     "prepend": "what to join at the front before the differences are taken",
+    "rate": "the share that becomes 0",
     "reduction": "mean, sum, or none for the loss of each",
     "repeats": "how often, a number or one for each entry along the axis",
     "reps": "how often along each axis",
+    "scale": "what the scores are multiplied with; None for 1 / sqrt(d)",
     "segment_sum.n": "number of segments",
     "shift": "by how many places, a number or one for each axis",
+    "size": "length of the axes of the result, None for the smallest that fits",
     "source": "the axes to move, a number or a tuple",
+    "stride": "from one window to the next: a whole number, or one for each axis; None, for pooling, is the kernel",
     "subscripts": "a letter for each axis of each operand, commas between operands, those of the result behind ->",
     "tensordot.axes": "how many axes, or two lists of them",
     "topk.k": "how many entries",
+    "variance": "that of each channel where it is not the batch's",
     "wrap_index.n": "length of the axis",
     "shape": "shape of the result",
 }
@@ -107,7 +122,7 @@ def _example(op: Op | Composite) -> list[str]:
         return max(int(np.prod(shape)) for shape in sample.shapes)
 
     for sample in op.samples:
-        if op.reference is None or not 1 < size(sample) <= LARGEST or sample.kinds[0][0] not in "fbip":
+        if op.reference is None or not 1 < size(sample) <= LARGEST or any(k[0] not in "fbip" for k in sample.kinds):
             continue
         operands = list(_operands(sample))
         try:

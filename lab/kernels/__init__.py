@@ -14,6 +14,7 @@ from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_grad
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.optimizers import adam, sgd
 from lab.kernels.pooling import max_pool, max_pool_gradient, places_of_max
+from lab.kernels.rows import add_rows, layer_norm, layer_norm_gradient, layer_norm_scale_gradient
 from lab.kernels.warm import warm
 
 __all__ = [
@@ -25,12 +26,16 @@ __all__ = [
     "Kernel",
     "Step",
     "adam",
+    "add_rows",
     "cache_folder",
     "col2im",
     "fuse",
     "have_numba",
     "im2col",
     "kernel",
+    "layer_norm",
+    "layer_norm_gradient",
+    "layer_norm_scale_gradient",
     "max_pool",
     "max_pool_gradient",
     "numpy_namespace",

@@ -107,8 +107,8 @@ def max_pool(
         image, best = x[n], out[n]
         best[:] = -np.inf
         for ky in range(kh):
+            y0, y1 = first_inside(top - ky * dh, sh), end_inside(top - ky * dh, sh, h, oh)
             for kx in range(kw):
-                y0, y1 = first_inside(top - ky * dh, sh), end_inside(top - ky * dh, sh, h, oh)
                 x0, x1 = first_inside(left - kx * dw, sw), end_inside(left - kx * dw, sw, w, ow)
                 for y in range(y0, y1):
                     read = np.uint64((y * sh + ky * dh - top) * w + x0 * sw + kx * dw - left)
@@ -143,8 +143,8 @@ def max_pool_gradient(
         image, slope, back = x[n], out[n], ct[n]
         place[:] = -1
         for ky in range(kh):
+            y0, y1 = first_inside(top - ky * dh, sh), end_inside(top - ky * dh, sh, h, oh)
             for kx in range(kw):
-                y0, y1 = first_inside(top - ky * dh, sh), end_inside(top - ky * dh, sh, h, oh)
                 x0, x1 = first_inside(left - kx * dw, sw), end_inside(left - kx * dw, sw, w, ow)
                 for y in range(y0, y1):
                     read = np.uint64((y * sh + ky * dh - top) * w + x0 * sw + kx * dw - left)

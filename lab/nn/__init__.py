@@ -1,6 +1,17 @@
 """Networks: modules that hold parameters, layers, activations, losses."""
 
 from lab.nn.activations import ReLU, Sigmoid, Softmax, Tanh
+from lab.nn.convolution import (
+    AvgPool1d,
+    AvgPool2d,
+    Conv1d,
+    Conv2d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    Flatten,
+    MaxPool1d,
+    MaxPool2d,
+)
 from lab.nn.init import INITS, kaiming, xavier
 from lab.nn.linear import Linear
 from lab.nn.losses import bce_with_logits, cross_entropy, huber, kl, l1, mse, nll
@@ -11,9 +22,18 @@ from lab.nn.transformer import Embedding, LayerNorm, MultiHeadAttention, Transfo
 
 __all__ = [
     "INITS",
+    "AvgPool1d",
+    "AvgPool2d",
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
     "Embedding",
+    "Flatten",
     "LayerNorm",
     "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
     "Module",
     "MultiHeadAttention",
     "ReLU",

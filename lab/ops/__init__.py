@@ -14,6 +14,7 @@ from lab.ops import (
     comparisons,
     contraction,
     convolution,
+    convolutions,
     counts,
     determinants,
     exponentials,
@@ -24,6 +25,7 @@ from lab.ops import (
     losses,
     moving,
     nn,
+    normalizing,
     norms,
     picking,
     pooling,
@@ -34,6 +36,7 @@ from lab.ops import (
     reduce,
     repeating,
     scans,
+    sequences,
     shape,
     statistics,
     systems,
@@ -47,9 +50,10 @@ from lab.ops.random import random_key
 from lab.ops.sample import Sample
 
 _FAMILIES = (
-    activations, along, arithmetic, bilinear, comm, comparisons, contraction, convolution, counts, determinants,
-    exponentials, factors, index, joining, linalg, losses, moving, nn, norms, picking, pooling, positions, products,
-    random, ranking, reduce, repeating, scans, shape, statistics, systems, triangles, trigonometry,
+    activations, along, arithmetic, bilinear, comm, comparisons, contraction, convolution, convolutions, counts,
+    determinants, exponentials, factors, index, joining, linalg, losses, moving, nn, normalizing, norms, picking,
+    pooling, positions, products, random, ranking, reduce, repeating, scans, sequences, shape, statistics, systems,
+    triangles, trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 

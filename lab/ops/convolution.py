@@ -12,78 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from lab.errors import ShapeError
-from lab.ops.composite import composite
-from lab.ops.picking import operand
+from lab.ops.fitting import plan_back, plan_of, plan_weight
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import reshape, transpose
 from lab.ops.sliding import correlate, correlate_weight, meetings, spread_back
-from lab.ops.windows import Windows, grown, per_axis, windows, wrong_rank
-from lab.shapes import Shape, Spec
-
-# --- what fits ---------------------------------------------------------------------------------------------------
-
-
-def _named(word: str, x: Shape) -> str:
-    """The function that the user called, or would have."""
-    return f"{word}{min(max(len(x) - 2, 1), 2)}d"
-
-
-def _weights(op: str, x: Shape, weight: Shape, axis: int, groups: Any) -> None:
-    """Refuse an array whose channels are not those on an axis of the weight: 1 for a convolution, 0 transposed."""
-    if len(x) not in (3, 4) or len(x) != len(weight):
-        raise ShapeError(
-            f"{op} takes (batch, channels, one or two axes) and a weight with as many", given=f"x {x}, weight {weight}",
-            hint="one example needs a batch axis of length 1, a grey image one channel: lab.reshape",
-        )  # fmt: skip
-    (n_groups,) = per_axis(op, "groups", groups, 1)
-    channels = weight[1] * n_groups if axis else weight[0]
-    if x[1] != channels or weight[0] % n_groups:
-        of = f" in each of {n_groups} groups" if n_groups > 1 else ""
-        layout = "(out, in / groups, ...)" if axis else "(in, out / groups, ...)"
-        raise ShapeError(
-            f"{op} has a weight for other channels",
-            given=f"x {x} has {x[1]} channels, weight {weight} takes {weight[axis]}{of}",
-            hint=f"x is (batch, channels, ...), the weight {layout}; groups divides both numbers of channels",
-        )  # fmt: skip
-
-
-def _plan(x: Shape, weight: Shape, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
-    op = _named("conv", x)
-    _weights(op, x, weight, 1, groups)
-    return windows(op, x[2:], weight[2:], stride, padding, dilation)
-
-
-def _plan_back(y: Shape, weight: Shape, size: Any, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
-    op = _named("conv_transpose", y)
-    _weights(op, y, weight, 0, groups)
-    if size is None:
-        size = grown(op, y[2:], weight[2:], stride, padding, dilation)
-    plan = windows(op, per_axis(op, "size", size, len(y) - 2, 0), weight[2:], stride, padding, dilation)
-    if plan.out != y[2:]:
-        raise ShapeError(
-            f"{op} cannot give this size", given=f"size {plan.size} has {plan.out} windows, y {y}",
-            hint="leave size out, or take that of the array that was convolved",
-        )  # fmt: skip
-    return plan
-
-
-def _plan_weight(x: Shape, y: Shape, kernel: Any, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
-    if len(x) not in (3, 4) or len(x) != len(y) or x[0] != y[0]:
-        raise ShapeError(
-            "conv_weight takes two arrays (batch, channels, one or two axes) of one batch", given=f"x {x}, y {y}",
-            hint="y is as the result of a convolution of x",
-        )  # fmt: skip
-    plan = windows("conv_weight", x[2:], kernel, stride, padding, dilation)
-    (n_groups,) = per_axis("conv_weight", "groups", groups, 1)
-    if plan.out != y[2:] or x[1] % n_groups or y[1] % n_groups:
-        raise ShapeError(
-            "conv_weight has a y that is no result of such a convolution",
-            given=f"x {x} has {plan.out} windows, y {y}, {n_groups} groups",
-            hint="y is (batch, channels, windows...); groups divides both numbers of channels",
-        )  # fmt: skip
-    return plan
+from lab.ops.windows import Windows, grown, per_axis, windows
+from lab.shapes import Spec
 
 
 def _halves(f: Callable[..., Any], a: Any, b: Any, plan: Windows, groups: Any) -> Any:
@@ -97,7 +32,8 @@ def _halves(f: Callable[..., Any], a: Any, b: Any, plan: Windows, groups: Any) -
 # --- by definition, for the tests --------------------------------------------------------------------------------
 
 
-def _conv_by_entry(x: Any, weight: Any, groups: int = 1, **options: Any) -> Any:
+def conv_by_entry(x: Any, weight: Any, groups: int = 1, **options: Any) -> Any:
+    """`conv` in loops."""
     plan = windows("conv", x.shape[2:], weight.shape[2:], **options)
     out = np.zeros((len(x), len(weight), *plan.out))
     for i, j, k in meetings(plan, len(x), len(weight), x.shape[1], groups):
@@ -105,7 +41,8 @@ def _conv_by_entry(x: Any, weight: Any, groups: int = 1, **options: Any) -> Any:
     return out
 
 
-def _transpose_by_entry(y: Any, weight: Any, size: Any = None, groups: int = 1, **options: Any) -> Any:
+def transpose_by_entry(y: Any, weight: Any, size: Any = None, groups: int = 1, **options: Any) -> Any:
+    """`conv_transpose` in loops."""
     size = grown("conv", y.shape[2:], weight.shape[2:], **{"stride": 1, "padding": 0, "dilation": 1, **options}) \
         if size is None else size  # fmt: skip
     out = np.zeros((len(y), weight.shape[1] * groups, *size))
@@ -139,11 +76,11 @@ _OTHER = "has a weight for other channels"
         (((1, 3, 5, 5), (2, 2, 3, 3)), {}, f"conv2d {_OTHER}"),
         (((3, 5), (2, 3, 3)), {}, "conv1d takes (batch, channels, one or two axes)"),
     ],
-    reference=_conv_by_entry,
+    reference=conv_by_entry,
 )
 def conv(x: Any, weight: Any, *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1) -> Any:
     """Each window of x times each kernel, summed: (n, c, axes...), (o, c / groups, kernel...) -> (n, o, windows...)."""
-    return _halves(correlate, x, weight, _plan(x.shape, weight.shape, groups, stride, padding, dilation), groups)
+    return _halves(correlate, x, weight, plan_of(x.shape, weight.shape, groups, stride, padding, dilation), groups)
 
 
 @primitive(
@@ -157,13 +94,13 @@ def conv(x: Any, weight: Any, *, stride: Any = 1, padding: Any = 0, dilation: An
         (((1, 3, 5, 5), (2, 2, 3, 3)), {}, f"conv_transpose2d {_OTHER}"),
         (((1, 2, 5), (2, 2, 3)), {"size": 5}, "conv_transpose1d cannot give this size"),
     ],
-    reference=_transpose_by_entry,
+    reference=transpose_by_entry,
 )
 def conv_transpose(
     y: Any, weight: Any, *, size: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
 ) -> Any:
     """Each entry of y times its kernel, added where its window was: (n, o, windows...) -> (n, c, size...)."""
-    plan = _plan_back(y.shape, weight.shape, size, groups, stride, padding, dilation)
+    plan = plan_back(y.shape, weight.shape, size, groups, stride, padding, dilation)
     return _halves(spread_back, y, weight, plan, groups)
 
 
@@ -184,7 +121,7 @@ def conv_weight(
     x: Any, y: Any, *, kernel: Any = 1, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
 ) -> Any:
     """For each kernel entry what it met in x times y, summed: (n, c, axes...), (n, o, windows...) -> a weight."""
-    plan = _plan_weight(x.shape, y.shape, kernel, groups, stride, padding, dilation)
+    plan = plan_weight(x.shape, y.shape, kernel, groups, stride, padding, dilation)
     return _halves(correlate_weight, x, y, plan, groups)
 
 
@@ -220,20 +157,20 @@ def _weight_vjp_y(ct: Any, _out: Any, x: Any, _y: Any, *, kernel: Any, **options
 
 @conv.shaped
 def _conv_shape(x: Spec, weight: Spec, *, groups: Any, **options: Any) -> Spec:
-    plan = _plan(x.shape, weight.shape, groups, **options)
+    plan = plan_of(x.shape, weight.shape, groups, **options)
     return Spec((x.shape[0], weight.shape[0], *plan.out), np.result_type(x.dtype, weight.dtype))
 
 
 @conv_transpose.shaped
 def _transpose_shape(y: Spec, weight: Spec, *, size: Any, groups: Any, **options: Any) -> Spec:
-    plan = _plan_back(y.shape, weight.shape, size, groups, **options)
+    plan = plan_back(y.shape, weight.shape, size, groups, **options)
     channels = weight.shape[1] * per_axis("conv_transpose", "groups", groups, 1)[0]
     return Spec((y.shape[0], channels, *plan.size), np.result_type(y.dtype, weight.dtype))
 
 
 @conv_weight.shaped
 def _weight_shape(x: Spec, y: Spec, *, kernel: Any, groups: Any, **options: Any) -> Spec:
-    plan = _plan_weight(x.shape, y.shape, kernel, groups, **options)
+    plan = plan_weight(x.shape, y.shape, kernel, groups, **options)
     channels = x.shape[1] // per_axis("conv_weight", "groups", groups, 1)[0]
     return Spec((y.shape[1], channels, *plan.kernel), np.result_type(x.dtype, y.dtype))
 
@@ -298,83 +235,3 @@ def _weight_batch(b: int, mapped: tuple[bool, ...], x: Any, y: Any, *, groups: A
     if not mapped[0]:
         return _parted(conv_weight(x, _merged(y, 1, groups), groups=groups, **options), 0, groups, b)
     return _parted(conv_weight(_merged(x, 1, 1), _merged(y, 1, 1), groups=groups * b, **options), 0, 1, b)
-
-
-# --- with names of their own, and a bias ----------------------------------------------------------------------------
-
-
-def _biased(op: str, out: Any, bias: Any) -> Any:
-    """The result with a number added to each channel."""
-    if bias is None:
-        return out
-    bias = operand(bias)
-    if tuple(bias.shape) != (out.shape[1],):
-        raise ShapeError(
-            f"{op} has one number of the bias for each channel of its result",
-            given=f"bias {tuple(bias.shape)}, {out.shape[1]} channels", hint="shape (channels,)",
-        )  # fmt: skip
-    return out + reshape(bias, shape=(out.shape[1], *(1,) * (out.ndim - 2)))
-
-
-def _checked(op: str, x: Any, weight: Any, ndim: int) -> tuple[Any, Any]:
-    x, weight = operand(x), operand(weight)
-    if len(x.shape) != ndim + 2:
-        raise wrong_rank(op, tuple(x.shape), ndim)
-    return x, weight
-
-
-def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """conv1d and conv_transpose1d, or conv2d and conv_transpose2d."""
-    shape = (1, 2, 5, 4)[: ndim + 2]
-    name, name_back = f"conv{ndim}d", f"conv_transpose{ndim}d"
-    axes = ("length", "height, width")[ndim - 1]
-
-    def conv_(
-        x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
-    ) -> Any:
-        x, weight = _checked(name, x, weight, ndim)
-        out = conv(x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
-        return _biased(name, out, bias)
-
-    def conv_transpose_(
-        x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-        groups: Any = 1, dilation: Any = 1,
-    ) -> Any:  # fmt: skip
-        x, weight = _checked(name_back, x, weight, ndim)
-        _weights(name_back, tuple(x.shape), tuple(weight.shape), 0, groups)
-        size = grown(
-            name_back, tuple(x.shape[2:]), tuple(weight.shape[2:]), stride, padding, dilation, output_padding
-        )
-        out = conv_transpose(x, weight, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
-        return _biased(name_back, out, bias)
-
-    conv_.__name__, conv_transpose_.__name__ = name, name_back
-    conv_.__doc__ = (
-        f"Convolution as networks have it, the kernel not turned: (n, in, {axes}) and (out, in / groups, kernel...)."
-    )
-    conv_transpose_.__doc__ = (
-        f"The transpose of conv{ndim}d by its image, to larger ones: (n, in, {axes}) and (in, out / groups, kernel...)."
-    )
-    made = composite(
-        samples=[Sample((shape, (2, 2, 2, 3)[: ndim + 2]), {"padding": "same"})],
-        error_samples=[
-            (((3, 5), (2, 3, 3)), {}, f"{name} takes (batch, channels"),
-            ((shape, (2, 2, 9, 9)[: ndim + 2]), {}, f"{name} has a kernel that is larger than its input"),
-            ((shape, (2, 2, 2, 2)[: ndim + 2]), {"stride": -1}, f"{name} needs stride"),
-            ((shape, (2, 2, 2, 2)[: ndim + 2]), {"bias": [1.0]}, f"{name} has one number of the bias"),
-        ],
-        reference=_conv_by_entry,
-    )(conv_)
-    made_back = composite(
-        samples=[Sample((shape, (2, 1, 2, 3)[: ndim + 2]), {"stride": 2, "padding": 1})],
-        error_samples=[
-            ((shape, (2, 1, 2, 2)[: ndim + 2]), {"output_padding": 1}, f"{name_back} needs an output_padding below"),
-            (((1, 1, 1, 1)[: ndim + 2], (1, 1, 2, 2)[: ndim + 2]), {"padding": 1}, f"{name_back} is left with nothing"),
-        ],
-        reference=_transpose_by_entry,
-    )(conv_transpose_)
-    return made, made_back
-
-
-conv1d, conv_transpose1d = _with_rank(1)
-conv2d, conv_transpose2d = _with_rank(2)

@@ -51,7 +51,7 @@ def _over(ct: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3),)), Sample(((2, 2, 2),))],
+    samples=[Sample(((2, 2, 2),)), Sample(((3, 3),))],
     error_samples=[(((2, 3),), {}, "det needs square matrices")],
     reference=lambda a: np.prod(np.linalg.eigvals(a), axis=-1).real,
     numpy={np.linalg.det: None},
@@ -93,7 +93,7 @@ def _settled(found: Any, parts: _Singular, a: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3),)), Sample(((2, 2, 2),))],
+    samples=[Sample(((2, 2, 2),)), Sample(((3, 3),))],
     error_samples=[(((3,),), {}, "cofactors needs square matrices")],
     reference=lambda a: np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2),
 )
@@ -120,7 +120,7 @@ def _cofactors_jvp(tangents: tuple[Any, ...], _out: Any, a: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3), (3, 3)), kinds=("f", "p")), Sample(((2, 2, 2), (2, 2, 2)), kinds=("f", "p"))],
+    samples=[Sample(((2, 2, 2), (2, 2, 2)), kinds=("f", "p")), Sample(((3, 3), (3, 3)), kinds=("f", "p"))],
     error_samples=[(((2, 3), (2, 3)), {}, "det_slope needs square matrices"),
                    (((2, 2), (3, 3)), {}, "det_slope needs a direction for each matrix")],
     reference=lambda direction, a: _slope_by_inverse(direction, a, np.linalg.inv(a), np.linalg.det(a)),
@@ -202,7 +202,7 @@ def _det_slope_batch(size: int, mapped: tuple[bool, ...], *both: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3),)), Sample(((2, 2, 2),))],
+    samples=[Sample(((2, 2, 2),)), Sample(((3, 3),))],
     error_samples=[(((2, 3),), {}, "det_sign needs square matrices")],
     reference=lambda a: np.sign(np.linalg.det(a)),
 )
@@ -213,7 +213,7 @@ def det_sign(a: Any) -> Any:
 
 
 @primitive(
-    samples=[Sample(((3, 3),)), Sample(((2, 2, 2),))],
+    samples=[Sample(((2, 2, 2),)), Sample(((3, 3),))],
     error_samples=[(((2, 3),), {}, "logabsdet needs square matrices")],
     singular=True,
     precision="wide",
@@ -241,7 +241,7 @@ _of_matrices(cofactors, keeps=True)
 
 
 @composite(
-    samples=[Sample(((3, 3),)), Sample(((2, 2, 2),))],
+    samples=[Sample(((2, 2, 2),)), Sample(((3, 3),))],
     error_samples=[(((2, 3),), {}, "slogdet needs square matrices")],
     reference=lambda a: SignAndLog(*np.linalg.slogdet(a)),
     numpy={np.linalg.slogdet: None},

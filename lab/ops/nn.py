@@ -201,7 +201,7 @@ def _cross_entropy_batch(_size: int, mapped: tuple[bool, ...], logits: Any, labe
 
 
 @primitive(
-    samples=[Sample(((4, 5), (4,)), kinds=("f", "i5")),
+    samples=[Sample(((4, 5), (4,)), kinds=("f", "i5")), Sample(((5,), ()), kinds=("f", "i5")),
              Sample(((2, 3, 5), (2, 3)), {"reduction": "none"}, kinds=("f", "i5"))],
     error_samples=[(((4, 5), (4,)), {}, "nll needs integer labels"),
                    (((4, 5), (3,)), {}, "nll needs one label for each row of log_probabilities")],

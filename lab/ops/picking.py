@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lab import kernels
 from lab.errors import DTypeError, ShapeError
 from lab.ops.index import add_at
 from lab.ops.primitive import primitive
@@ -144,6 +145,10 @@ def segment_sum(x: Any, segments: Any, *, n: int = 1, axis: int = 0, batch: int 
     width = int(np.prod(shape[batch + 1 :], dtype=np.int64))
     refuse_outside(segments, n)
     places = np.where(segments < 0, segments + n, segments).astype(np.int64, copy=False)
+    if not batch and width > 1 and x.dtype.name in kernels.FLOATS:
+        out = np.zeros(shape, x.dtype)
+        kernels.add_rows(rows.reshape(-1, width), places.reshape(-1), out.reshape(n, width))
+        return np.moveaxis(out, 0, along)
     members = np.arange(int(np.prod(shape[:batch], dtype=np.int64))).reshape((*segments.shape[:batch], *(1,) * k))
     places = (members * n + places).reshape(-1, 1) * width + np.arange(width)
     out = np.zeros(shape, x.dtype)

@@ -173,7 +173,7 @@ def _with_rank(ndim: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     most.__name__, mean.__name__ = f"max_pool{ndim}d", f"avg_pool{ndim}d"
     most.__doc__ = f"Largest entry of each window: (n, c, {axes}); windows side by side unless stride says otherwise."
     mean.__doc__ = f"Mean of each window, zeros around counted: (n, c, {axes}); a convolution with equal weights."
-    shape, wrong = (1, 2, 4, 5)[: ndim + 2], ((2, 4),)
+    shape, wrong = ((1, 2, 4), (1, 1, 3, 4))[ndim - 1], ((2, 4),)
     entered = [
         composite(
             samples=[Sample((shape,), {"kernel": 2, "stride": 1, "padding": 1})],

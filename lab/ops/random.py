@@ -12,6 +12,9 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from lab.errors import ArgumentError, DTypeError, ShapeError
+from lab.ops.comparisons import greater_equal, where
+from lab.ops.composite import composite
+from lab.ops.picking import operand
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.shapes import Spec
@@ -77,9 +80,9 @@ def _new_key(rng: int | np.random.Generator | None) -> Key:
         raise ArgumentError("random_key needs a seed, a Generator or None", given=repr(rng), hint=str(why)) from None
 
 
-def _check(key: Any) -> None:
+def _check(key: Any, op: str = "random_uniform") -> None:
     if key.shape != (2,) or key.dtype != np.uint64:
-        raise ShapeError("random_uniform needs a key", given=f"{key.dtype} {key.shape}", hint="lab.random_key(0)")
+        raise ShapeError(f"{op} needs a key", given=f"{key.dtype} {key.shape}", hint="lab.random_key(0)")
 
 
 @primitive(
@@ -114,3 +117,21 @@ def _shape(shape: Any) -> tuple[int, ...]:
 def _random_shape(key: Spec, *, shape: Any, dtype: Any) -> Spec:
     _check(key)
     return Spec(_shape(shape), np.dtype(dtype))
+
+
+@composite(
+    samples=[Sample(((3, 4), ()), kinds=("f", "k")), Sample(((5,), ()), {"rate": 0.2}, kinds=("f", "k"))],
+    error_samples=[(((3,), (2,)), {"rate": 1.5}, "dropout needs a rate from 0 to 1")],
+    reference=lambda x, key, rate=0.5: x / (1 - rate)
+    * (np.random.Generator(np.random.Philox(key=key)).random(x.shape, np.float32) >= rate),
+)
+def dropout(x: Any, key: Any, rate: float = 0.5) -> Any:
+    """Each entry 0 with probability `rate`, else divided by 1 - rate (Srivastava et al. 2014); the key decides."""
+    if not 0 <= rate <= 1:
+        raise ArgumentError("dropout needs a rate from 0 to 1", given=f"rate={rate!r}", hint="the share that becomes 0")
+    x, key = operand(x), operand(key)
+    _check(key, "dropout")
+    if np.dtype(x.dtype).kind != "f":
+        raise DTypeError("dropout takes floats", given=str(x.dtype), hint="x.astype(float)")
+    kept = greater_equal(random_uniform(key, shape=tuple(x.shape), dtype="float32"), np.float32(rate))
+    return where(kept, x * np.asarray(1.0 / (1.0 - rate) if rate < 1 else 1.0, x.dtype), np.zeros((), x.dtype))

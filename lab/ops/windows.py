@@ -22,6 +22,7 @@ class Windows(NamedTuple):
         kernel, stride, dilation: entries of a window along it, from one window to the next, from one entry to the next.
         before, after: zeros around.
         out: number of windows along each axis.
+        numbers: the same for the kernels of `kernels/columns.py`; a signal is an image of one row.
 
     Example:
         >>> windows("conv2d", (5, 6), (3, 3), 2, 1).out
@@ -35,14 +36,7 @@ class Windows(NamedTuple):
     before: Shape
     after: Shape
     out: Shape
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The geometry as the kernels of `kernels/columns.py` take it: a signal is an image of one row."""
-        each: tuple[Shape, ...] = (self.size, self.kernel, self.stride, self.dilation, self.before, self.out)
-        if len(self.size) == 1:
-            each = tuple((one, *part) for one, part in zip((1, 1, 1, 1, 0, 1), each, strict=True))
-        return tuple(n for part in each for n in part)
+    numbers: Shape
 
 
 def windows(op: str, size: Shape, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Windows:
@@ -85,7 +79,7 @@ def per_axis(op: str, name: str, setting: Any, ndim: int, least: int = 1) -> Sha
     return found
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)  # True and 1.0 are no whole numbers, but equal to 1
 def _windows(op: str, size: Shape, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
     kernel = per_axis(op, "kernel", kernel, len(size))
     stride, dilation = per_axis(op, "stride", stride, len(size)), per_axis(op, "dilation", dilation, len(size))
@@ -100,7 +94,10 @@ def _windows(op: str, size: Shape, kernel: Any, stride: Any, padding: Any, dilat
             hint="a smaller kernel, or more padding",
         )  # fmt: skip
     out = tuple((p - r) // s + 1 for p, r, s in zip(padded, reach, stride, strict=True))
-    return Windows(size, kernel, stride, dilation, before, after, out)
+    each: tuple[Shape, ...] = (size, kernel, stride, dilation, before, out)
+    if len(size) == 1:
+        each = tuple((one, *part) for one, part in zip((1, 1, 1, 1, 0, 1), each, strict=True))
+    return Windows(size, kernel, stride, dilation, before, after, out, sum(each, ()))
 
 
 def _padding(op: str, padding: Any, reach: Shape, stride: Shape) -> tuple[Shape, Shape]:
