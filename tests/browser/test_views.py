@@ -157,7 +157,7 @@ def test_an_exploded_training_is_named_and_one_click_goes_back(lab_page: Open, s
 
 
 def test_a_page_that_is_reloaded_while_the_training_runs_has_its_views_back_and_they_stay_live(lab_page: Open):
-    lab = lab_page(TRAIN)
+    lab = lab_page(TRAIN, fresh=True)  # a shared page that was reloaded twice waits for ever for its next cell
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer .trace').length >= 2")
     lab.reload()
     last = "document.querySelector('.lab-plot')?._fullData?.[0].x.slice(-1)[0]"
@@ -197,20 +197,23 @@ def test_a_page_of_hundreds_of_widgets_that_is_reloaded_during_a_training_has_th
 
 
 LATE = """
+from threading import Thread
 from widgets.live import restore
 states = restore.states
 def late():
     answer = states()
     run.stop()
     run.join(30)
-    board.controls.refresh()
+    tells = Thread(target=board.controls.refresh)  # as the pacer does; not the thread that answers, which ends with it
+    tells.start()
+    tells.join()
     return answer
 restore.states = late
 """
 
 
 def test_what_happens_while_a_page_is_loaded_is_told_once_it_listens(lab_page: Open):
-    lab = lab_page(TRAIN)
+    lab = lab_page(TRAIN, fresh=True)
     lab.kernel(LATE)
     lab.reload()
     says(lab, "stopped")

@@ -11,6 +11,7 @@ from tests.widgets.golden import falling, training
 from widgets.board import Dashboard, dashboard
 from widgets.controls import RunControls
 from widgets.live.buttons import free_of_blocked_cell
+from widgets.live.pacer import PACER
 
 
 class FakeRun:
@@ -418,8 +419,12 @@ def test_a_page_that_shows_the_controls_is_told_again_what_it_may_have_missed(ru
         monkeypatch.setattr(part, "send_state", lambda keys, name=name: sent.update({name: set(keys)}))
     text = controls._parts["text"]
     text._handle_custom_msg({"event": "another"}, [])
+    controls._tick()
     assert sent == {}
-    text._handle_custom_msg({"shown": True}, [])
+    with PACER._turn:
+        text._handle_custom_msg({"shown": True}, [])
+        assert sent == {}, "by the pacer, which writes to all of them"
+        controls._tick()
     assert sent == {
         "bar": {"value", "bar_style"}, "where": {"value"}, "Pause": {"description", "icon", "disabled"},
         "Step": {"disabled"}, "Stop": {"disabled"}, "text": {"text"},

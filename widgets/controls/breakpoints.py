@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lab.errors import ArgumentError
-from widgets.live.buttons import button, free_of_blocked_cell, pixels
+from widgets.live.buttons import button, pixels
 
 KINDS: Final[Mapping[str, str]] = {
     "loss above": "loss_above", "gradient norm above": "gradient_above", "first nan or inf": "nonfinite",
@@ -107,7 +107,6 @@ class Breakpoints:
         self._list.send_state("children")
         for part in (self.kind, self.add):
             part.send_state("disabled")
-            free_of_blocked_cell(part)
 
     def _remover(self, name: str) -> Any:
         return button(name, "times", f"Take this breakpoint away: {name}",

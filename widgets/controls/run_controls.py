@@ -61,6 +61,7 @@ class RunControls:
         self._known: dict[str, float] = {}
         self._told: dict[Any, set[str]] = {}
         """Which traits of which widget follow the run."""
+        self._misses = False  # a page may have missed news
         self._lock = threading.RLock()
         self._message = ""
         self._breakpoints: Any = None
@@ -88,7 +89,7 @@ class RunControls:
         bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
         where = ipw.Label(layout=ipw.Layout(min_width=pixels(150)))
         self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
-        self._parts["text"].on_msg(self._say_again)
+        self._parts["text"].on_msg(self._seen)
         buttons = [
             made("Pause", "pause", "Hold after the current step, or go on", self._pause_or_resume),
             made("Step", "step-forward", "Let one more pass, then hold: a step, or what is chosen", self._step),
@@ -186,6 +187,9 @@ class RunControls:
 
         ended = self.run.state in ENDED  # asked before: the last state is shown after it
         self.refresh()
+        if self._misses:
+            self._misses = False
+            self._say_again()
         if ended:
             pacer.forget(self._tick)
 
@@ -245,10 +249,18 @@ class RunControls:
         if changed:
             free_of_blocked_cell(widget)
 
-    def _say_again(self, _widget: object, content: object, _buffers: object) -> None:
-        """A page shows the controls: say what was said while it was loading, between its question and its listening."""
-        if not isinstance(content, dict) or not content.get("shown"):
-            return
+    def _seen(self, _widget: object, content: object, _buffers: object) -> None:
+        """A page shows the controls: the next tick says what was said between the page's question and its listening.
+
+        Not this thread: the kernel hands what a page says of a widget to the thread that wrote to that widget last, and
+        of two widgets, as a field and its button, it would come out of order.
+        """
+        if isinstance(content, dict) and content.get("shown"):
+            self._misses = True
+            self._watch()
+
+    def _say_again(self) -> None:
+        """Send what follows the run to the page once more."""
         with self._lock:
             for widget, names in self._told.items():
                 widget.send_state(names)
