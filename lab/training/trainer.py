@@ -128,18 +128,19 @@ class Training(Here):
             own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
             culprit = self.replica.culprit(not _finite(found for found in own_gradients if found is not None))
             return self._trouble("a gradient became nan or inf", culprit, mine)
-        if held := self._beyond(step, loss, self._norm() if "gradient" in self._bounds else 0.0):
+        norm = self.optimizer.gradient_norm() if self._wants_norm else 0.0
+        if held := self._beyond(step, loss, norm):
             return held
-        self._update(step, loss, batch, start)
+        self._update(step, loss, batch, start, norm)
         return None
 
     def bound(self, name: str, value: float) -> None:
         self._bounds = {n: v for n, v in (self._bounds | {name: value}).items() if v < math.inf}
 
-    def _norm(self) -> float:
-        """Euclidean norm of the gradient that is in the groups, in float64."""
-        parts = (group.gradients.astype(np.float64) for group in self.optimizer.groups)
-        return math.sqrt(math.fsum(float(part.dot(part)) for part in parts))
+    @property
+    def _wants_norm(self) -> bool:
+        """Whether a step needs the norm of the whole gradient."""
+        return "gradient" in self._bounds or self.optimizer.clips
 
     def _beyond(self, step: int, loss: float, norm: float) -> BreakpointError | None:
         """What to return when a bound is passed, the same on all copies; a step that is done again passes."""
@@ -153,12 +154,15 @@ class Training(Here):
         return BreakpointError(f"{what} of step {step} is above {bound:g}", given=f"{found[name]:.6g}",
                      hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
 
-    def _update(self, step: int, loss: float, batch: Batch, start: float) -> None:
-        """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite."""
+    def _update(self, step: int, loss: float, batch: Batch, start: float, norm: float) -> None:
+        """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite.
+
+        `norm` is that of all of them, on whatever ranks they are, if it is wanted.
+        """
         epoch, pause = self.epoch, clock()
         self._measure(step)
         start += clock() - pause  # nobody would measure without somebody who looks
-        self.optimizer.apply()
+        self.optimizer.apply(norm)
         self.replica.updated(self.optimizer.groups)
         self.step, self.last_loss, self._batch = step, loss, None
         if self._tells:
