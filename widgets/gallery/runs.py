@@ -16,8 +16,9 @@ from lab.autograd.tensor import tensor
 from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
+from lab.experiments.errors import measure_errors
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import tanh
+from lab.ops import exp, sin, tanh
 from lab.training import fit
 from lab.transforms import jvp
 
@@ -125,6 +126,12 @@ class Runs:
                 count_visits(y, order)
         rec.meta["title"] = "four squarings"
         return rec
+
+    @cached_property
+    def errors(self) -> Recording:
+        """Every method with many steps on a function of a number."""
+        self._say("Differences with many steps, against the truth ...")
+        return measure_errors(lambda x: exp(x) * sin(x) / x, 1.5).recording
 
     @cached_property
     def network(self) -> Recording:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    ErrorsBegun,
     NodeVisited,
     OpRecorded,
     RankStarted,
@@ -20,6 +21,7 @@ from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            ErrorsBegun: "ErrorView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

@@ -18,6 +18,12 @@ from lab.events.catalogue.engine import (
     ValueSeen,
     ValueWritten,
 )
+from lab.events.catalogue.experiments import (
+    BestStepFound,
+    ErrorMeasured,
+    ErrorsBegun,
+    MethodRefused,
+)
 from lab.events.catalogue.ranks import (
     ActionFinished,
     ActionStarted,
@@ -77,4 +83,8 @@ __all__ = [
     "ActivationMoved",
     "ActionStarted",
     "ActionFinished",
+    "ErrorsBegun",
+    "ErrorMeasured",
+    "BestStepFound",
+    "MethodRefused",
 ]
