@@ -26,6 +26,7 @@ _ROOMS: dict[str, str] = {
     "lab.autograd.visits": "count_visits",
     "lab.config": "settings",
     "lab.errors": "LabError",
+    "lab.experiments.cost": "measure_cost",
     "lab.experiments.errors": "measure_errors",
     "lab.events": "Recording first_difference listen record",
     "lab.graph": "Graph make_graph",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
     from widgets.views.difference.view import DifferenceView as DifferenceView
     from widgets.views.dual.view import DualView as DualView
+    from widgets.views.experiments.cost import CostView as CostView
     from widgets.views.experiments.errors import ErrorView as ErrorView
     from widgets.views.graph.view import GraphView as GraphView
     from widgets.views.pipeline.view import PipelineView as PipelineView
@@ -42,7 +43,7 @@ _HOME: dict[str, str] = {
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
-    "ErrorView": "views.experiments.errors",
+    "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots", "export_page": "export.several", "Look": "live.look",

@@ -13,6 +13,9 @@ from lab.events.catalogue import (
     ClockAligned,
     CollectiveFinished,
     CollectiveStarted,
+    CostBegun,
+    CostMeasured,
+    CrossingFound,
     ErrorMeasured,
     ErrorsBegun,
     Evaluated,
@@ -112,4 +115,7 @@ __all__ = [
     "first_difference",
     "listen",
     "record",
+    "CostBegun",
+    "CostMeasured",
+    "CrossingFound",
 ]

@@ -18,6 +18,9 @@ from lab.events.catalogue import (
     ChunkMoved,
     CollectiveFinished,
     CollectiveStarted,
+    CostBegun,
+    CostMeasured,
+    CrossingFound,
     ErrorMeasured,
     ErrorsBegun,
     Evaluated,
@@ -191,6 +194,9 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ErrorMeasured: lambda e, _: f"{e.method} with step {digits(e.h)}: error {digits(e.error)}",
     BestStepFound: lambda e, _: f"{e.method} is best with step {digits(e.h)}: error {digits(e.error)}",
     MethodRefused: lambda e, _: short(f"{e.method} is not possible: {e.reason}"),
+    CostBegun: lambda e, _: f"cost of Jacobians of {e.function}",
+    CostMeasured: lambda e, _: f"{e.way}, {e.n_inputs} inputs, {e.n_outputs} outputs: {digits(e.elapsed_ms)} ms",
+    CrossingFound: lambda e, _: f"{e.faster} beats {e.slower} from {digits(e.at)} {e.sweep} on",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

@@ -16,6 +16,7 @@ from lab.autograd.tensor import tensor
 from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
+from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from lab.ops import exp, sin, tanh
@@ -132,6 +133,12 @@ class Runs:
         """Every method with many steps on a function of a number."""
         self._say("Differences with many steps, against the truth ...")
         return measure_errors(lambda x: exp(x) * sin(x) / x, 1.5).recording
+
+    @cached_property
+    def cost(self) -> Recording:
+        """Jacobians of a small network in three ways."""
+        self._say("Jacobians in three ways, with more and more inputs and outputs ...")
+        return measure_cost().recording
 
     @cached_property
     def network(self) -> Recording:

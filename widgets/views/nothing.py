@@ -8,6 +8,7 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    CostBegun,
     ErrorsBegun,
     NodeVisited,
     OpRecorded,
@@ -21,7 +22,7 @@ from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
-            ErrorsBegun: "ErrorView",
+            ErrorsBegun: "ErrorView", CostBegun: "CostView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

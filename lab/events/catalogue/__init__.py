@@ -20,6 +20,9 @@ from lab.events.catalogue.engine import (
 )
 from lab.events.catalogue.experiments import (
     BestStepFound,
+    CostBegun,
+    CostMeasured,
+    CrossingFound,
     ErrorMeasured,
     ErrorsBegun,
     MethodRefused,
@@ -87,4 +90,7 @@ __all__ = [
     "ErrorMeasured",
     "BestStepFound",
     "MethodRefused",
+    "CostBegun",
+    "CostMeasured",
+    "CrossingFound",
 ]

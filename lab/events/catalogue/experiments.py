@@ -58,3 +58,47 @@ class MethodRefused(Event):
 
     method: str
     reason: str
+
+
+# --- cost of the ways to differentiate ----------------------------------------------------------------------------
+
+
+@event
+class CostBegun(Event):
+    """`lab.measure_cost` begins: whole Jacobians of functions with more and more inputs, then outputs."""
+
+    function: str
+    fixed: int
+    """Outputs while the inputs grow, and inputs while the outputs grow."""
+    repeats: int
+    told: bool
+    """Whether somebody recorded single operations meanwhile, which takes longer than many an operation itself."""
+
+
+@event
+class CostMeasured(Event):
+    """A whole Jacobian was made in one way, several times."""
+
+    sweep: str
+    """What grows: "inputs" or "outputs"."""
+    way: str
+    """"numeric", "forward" or "reverse"."""
+    n_inputs: int
+    n_outputs: int
+    elapsed_ms: float
+    """Median of the repeats."""
+    runs: int
+    """How often the function ran for one Jacobian, counted."""
+    walks: int
+    """How often a backward walk was made for it."""
+
+
+@event
+class CrossingFound(Event):
+    """From here on one way is cheaper than another."""
+
+    sweep: str
+    slower: str
+    faster: str
+    at: float
+    """Size of what grows, between two that were measured by their logarithms."""
