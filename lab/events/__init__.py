@@ -39,6 +39,8 @@ from lab.events.catalogue import (
     RunStateChanged,
     StepFinished,
     StrangerRefused,
+    SwellBegun,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     ValueWritten,
@@ -118,4 +120,6 @@ __all__ = [
     "CostBegun",
     "CostMeasured",
     "CrossingFound",
+    "SwellBegun",
+    "SwellMeasured",
 ]

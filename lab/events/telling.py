@@ -42,6 +42,8 @@ from lab.events.catalogue import (
     RunFinished,
     RunStarted,
     StepFinished,
+    SwellBegun,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     ValueWritten,
@@ -197,6 +199,8 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     CostBegun: lambda e, _: f"cost of Jacobians of {e.function}",
     CostMeasured: lambda e, _: f"{e.way}, {e.n_inputs} inputs, {e.n_outputs} outputs: {digits(e.elapsed_ms)} ms",
     CrossingFound: lambda e, _: f"{e.faster} beats {e.slower} from {digits(e.at)} {e.sweep} on",
+    SwellBegun: lambda e, _: f"{e.function} put into itself",
+    SwellMeasured: lambda e, _: f"depth {e.depth}: {counted(e.n_ops, 'operation')} in the derivative",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

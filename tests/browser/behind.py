@@ -26,6 +26,7 @@ from lab.events import (
     ReplicaAdvanced,
     RuleApplied,
     StepFinished,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     WorkerSeen,
@@ -249,6 +250,14 @@ def cost(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert np.allclose(trace["y"], told["elapsed_ms"][mine])
 
 
+def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Four counts for each depth, and the tape grows by as many as the function has."""
+    told = rec.columns(SwellMeasured, 0, p)
+    columns = ("n_ops", "n_ops_shared", "n_gradient", "n_tape")
+    assert [t["y"] for t in drawn["traces"]] == [told[name].tolist() for name in columns]
+    assert drawn["traces"][-1]["y"] == [3 * depth for depth in range(1, k + 1)]
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -303,6 +312,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
+    "Expression swell": swell,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

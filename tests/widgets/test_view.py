@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import count_visits, jvp, measure_cost, measure_errors, record, sin, tensor
+from lab import count_visits, jvp, measure_cost, measure_errors, measure_swell, record, sin, tensor
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -21,6 +21,7 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
@@ -78,6 +79,10 @@ def priced() -> Recording:
     return measure_cost(sizes=[1, 2], fixed=2, repeats=1).recording
 
 
+def swollen() -> Recording:
+    return measure_swell(sin, 3).recording
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -90,6 +95,7 @@ GOLDEN = [
     (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
     (ErrorView, tried()), (ErrorView, recorded([])), (ErrorView, product_plus_x()),
     (CostView, priced()), (CostView, recorded([])), (CostView, tried()),
+    (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -18,6 +18,7 @@ from lab.data import digits
 from lab.events import Recording, record
 from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
+from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from lab.ops import exp, sin, tanh
 from lab.training import fit
@@ -139,6 +140,12 @@ class Runs:
         """Jacobians of a small network in three ways."""
         self._say("Jacobians in three ways, with more and more inputs and outputs ...")
         return measure_cost().recording
+
+    @cached_property
+    def swell(self) -> Recording:
+        """4 x (1 - x), put into itself."""
+        self._say("A function put into itself, differentiated by sympy ...")
+        return measure_swell(lambda x: 4.0 * x * (1.0 - x), 6).recording
 
     @cached_property
     def network(self) -> Recording:

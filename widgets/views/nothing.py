@@ -16,13 +16,14 @@ from lab.events import (
     ReplicaAdvanced,
     RunFinished,
     StepFinished,
+    SwellBegun,
     TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
-            ErrorsBegun: "ErrorView", CostBegun: "CostView",
+            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

@@ -26,6 +26,8 @@ from lab.events.catalogue.experiments import (
     ErrorMeasured,
     ErrorsBegun,
     MethodRefused,
+    SwellBegun,
+    SwellMeasured,
 )
 from lab.events.catalogue.ranks import (
     ActionFinished,
@@ -93,4 +95,6 @@ __all__ = [
     "CostBegun",
     "CostMeasured",
     "CrossingFound",
+    "SwellBegun",
+    "SwellMeasured",
 ]

@@ -102,3 +102,32 @@ class CrossingFound(Event):
     faster: str
     at: float
     """Size of what grows, between two that were measured by their logarithms."""
+
+
+# --- expression swell ---------------------------------------------------------------------------------------------
+
+
+@event
+class SwellBegun(Event):
+    """`lab.measure_swell` begins: a function is put into itself, deeper and deeper."""
+
+    function: str
+    most: int
+    """An expression of more operations than this is the last."""
+
+
+@event
+class SwellMeasured(Event):
+    """The derivative of f(f(... x)) as an expression and on the tape, in operations."""
+
+    depth: int
+    n_ops: int
+    """In the derivative as one expression, a tree."""
+    n_ops_shared: int
+    """The same, if what occurs several times is computed once."""
+    n_tape: int
+    """On the tape of the function."""
+    n_gradient: int
+    """That function and backward walk run together."""
+    expression: str
+    """The derivative, "" where it is long."""
