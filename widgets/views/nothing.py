@@ -8,18 +8,22 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    CostBegun,
+    ErrorsBegun,
     NodeVisited,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
     RunFinished,
     StepFinished,
+    SwellBegun,
     TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 
