@@ -168,8 +168,8 @@ class Clock:
         """Names of at most some hundred marked stops, and all marked stops."""
         stops = self.transport.stops
         names: dict[int, str] = {}
-        known = Prefix(self.recording, self._length)
-        found = {type(v): v.landmarks(known) for v in self.views}.values()
+        events = Prefix(self.recording, self._length)
+        found = {type(v): v.landmarks(events) for v in self.views}.values()
         for landmarks in found:
             for stop, name in landmarks.named_at(stops).items():
                 known = names.get(stop)
