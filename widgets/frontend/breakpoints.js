@@ -10,7 +10,7 @@ function part(name, attributes = {}, ...children) {
 
 function press(icon, words, title, action) {
   const classes = "jupyter-widgets jupyter-button widget-button lab-button";
-  const element = part("button", { type: "button", class: classes, title }, part("i", { class: `fa fa-${icon} center` }), words);
+  const element = part("button", { type: "button", class: classes, title }, part("i", { class: `fa fa-${icon}` }), words);
   element.addEventListener("click", (event) => {
     if (event.detail < 2) action(); // the second click of a double one would be on what has come in its place
   });
