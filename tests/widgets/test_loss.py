@@ -228,8 +228,10 @@ def test_a_spike_does_not_rule_the_axis_and_where_it_is_cut_is_said():
     chart = LossView(training(SPIKED, every=10**9)).picture_at(10**9)
     low, high = chart.figure.layout.yaxis.range
     assert 10**low < 0.2
-    assert 10**high == pytest.approx(300)
-    assert "cut at 300: up to 1e31 at step 3,003" in chart.caption
+    assert 10**high == pytest.approx(100)
+    assert "log scale, because it has a spike of 1e31 at step 3,003, cut at 100" in chart.caption
+    chart = LossView(training([*SPIKED[:3003], *[1e31] * 5, *SPIKED[3003:]], every=10**9)).picture_at(10**9)
+    assert "log scale, because it exploded: up to 1e31 at step 3,003, cut at 100" in chart.caption
     assert LossView(training([1.0] * 20 + [1e9] * 3)).picture_at(10**6).figure.layout.yaxis.range is None
 
 

@@ -25,7 +25,7 @@ from widgets.views.training.lines import FEW, decimated, moving_mean, upright
 
 WIDE = 100
 """Losses that differ by more than this factor from their median want a log scale."""
-USUAL, ABOVE = 0.95, 1000.0
+USUAL, ABOVE = 0.95, 100.0
 """Of a logarithmic axis so many times what that share of the losses is below is shown; rare ones beyond are cut."""
 SYMBOLS = ("circle", "diamond", "square", "cross")
 
@@ -134,6 +134,8 @@ class LossView(View[Curve]):
             traces.append(_split_line(split, "loss", k, state))
             if any(t.split == split for t in accuracy):
                 traces.append(_split_line(split, "accuracy", k, state))
+        if len(begins := _begins(state)) > 1:
+            traces.append(_ways_back(state, begins[1:]))
         return Chart(go.Figure(traces, _layout(state, bool(accuracy))), _caption(state), self.title)
 
     def spotlit(self, picture: Picture, state: Curve, spot: Spot) -> Picture:
@@ -191,8 +193,6 @@ def _loss_lines(state: Curve) -> list[Any]:
         mean[~np.isfinite(y[kept])] = np.nan  # a mean drawn through a gap would hide it
         mean = np.insert(mean, gaps, np.nan).astype(np.float32)
         lines.append(go.Scatter(x=x, y=mean, name=f"mean of {window}", mode="lines", line={"width": 2.5}))
-    if len(begins) > 1:
-        lines.append(_ways_back(state, begins[1:]))
     if state.first_bad >= 0:
         seen = drawn[np.isfinite(drawn)]
         low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
@@ -307,7 +307,8 @@ def _caption(state: Curve) -> str:
     lines += ["dashed: whole splits"] if state.tests else []
     lines += [f"log scale, because it {_span(state)}"] if _spans(state) else []
     if top := _cut(state):
-        lines.append(f"cut at {theme.short(top).removesuffix('.0')}: up to {_largest(state)}")
+        most = "" if _largest(state) in lines[-1] else f": up to {_largest(state)}"
+        lines[-1] += f"{most}, cut at {theme.short(top).removesuffix('.0')}"
     words = "; ".join(lines)
     return f"{words[0].upper()}{words[1:]}.{' ' if trouble else ''}{trouble}"
 
@@ -343,7 +344,7 @@ def _cut(state: Curve) -> float:
     if not _spans(state):
         return 0.0
     y = _finite(state)
-    top = ABOVE * float(np.quantile(y, USUAL))
+    top = 10.0 ** math.ceil(math.log10(ABOVE * float(np.quantile(y, USUAL))))
     return top if y.max() > 10 * top else 0.0
 
 
