@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from widgets.player.side_by_side import SideBySide as SideBySide
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
+    from widgets.views.broadcast.view import BroadcastView as BroadcastView
     from widgets.views.cluster.view import ClusterView as ClusterView
     from widgets.views.contributions.view import ContributionView as ContributionView
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
@@ -40,6 +41,7 @@ _HOME: dict[str, str] = {
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
+    "BroadcastView": "views.broadcast.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",

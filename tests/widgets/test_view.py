@@ -17,6 +17,7 @@ from widgets.live import pacer
 from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
+from widgets.views.broadcast.view import BroadcastView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.graph.view import GraphView
@@ -68,6 +69,13 @@ def visited() -> Recording:
     return rec
 
 
+def stretched() -> Recording:
+    x, b = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True), tensor([1.0, 0.5, 2.0], requires_grad=True)
+    with record() as rec:
+        (x * b).sum().backward()
+    return rec
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -78,6 +86,7 @@ GOLDEN = [
     (ContributionView, training(falling(9))),
     (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
     (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
+    (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -13,6 +13,7 @@ from widgets.export.page import Frame, Part, page_of
 from widgets.fold import Positions
 from widgets.gallery.runs import Runs
 from widgets.view import View
+from widgets.views.broadcast.view import BroadcastView
 from widgets.views.cluster.view import ClusterView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
@@ -65,6 +66,8 @@ EXHIBITS: list[Exhibit] = [
     Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
     Exhibit("Visits", "Backward in topological order, then path by path: how often each node is visited.",
             VisitsView, "visits"),
+    Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
+            BroadcastView, "stretched"),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

@@ -127,6 +127,18 @@ class Runs:
         return rec
 
     @cached_property
+    def stretched(self) -> Recording:
+        """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
+        self._say("Broadcasting shapes, and summing gradients back to them ...")
+        x = tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], requires_grad=True, name="x")
+        bias = tensor([0.5, 0.0, -0.5], requires_grad=True, name="bias")
+        gain, scale = tensor([[2.0], [3.0]], requires_grad=True, name="gain"), tensor(0.5, requires_grad=True, name="s")
+        with record(detail="value") as rec:
+            (((x + bias) * gain) * scale).sum().backward()
+        rec.meta["title"] = "(x + bias) * gain * s"
+        return rec
+
+    @cached_property
     def network(self) -> Recording:
         """One step of a small network: forward, loss, backward."""
         self._say("One step of a small network ...")

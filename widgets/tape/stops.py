@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.events import BackwardStarted, Event, GradientCleared, LeafUsed, OpRecorded, ValueSeen, ValueWritten
+from lab.events import (
+    BackwardStarted,
+    Event,
+    GradientCleared,
+    LeafUsed,
+    OpRecorded,
+    RuleApplied,
+    ValueSeen,
+    ValueWritten,
+)
 from widgets.fold import Events, Positions, merged
 
 
@@ -27,6 +36,19 @@ def settled(events: Events, kinds: tuple[type[Event], ...]) -> Positions:
     end = np.minimum.accumulate(end[::-1])[::-1]  # the first position from here on that does not trail
     every = merged(*(_of_known(events, kind) for kind in kinds))
     stops: Positions = end[every[every < n] + 1]
+    return stops
+
+
+def after_rules(events: Events) -> Positions:
+    """For each RuleApplied the position after it and after all that it sent, ascending."""
+    n = len(events)
+    seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
+    sent = where[: len(seen["node"])][np.asarray(seen["role"]) == "contribution"]
+    ran = events.positions(RuleApplied)
+    ran = ran[ran < n]
+    following = np.append(ran[1:], n)[: len(ran)]
+    last = np.append(-1, sent)[np.searchsorted(sent, following)]  # operations may lie between, under create_graph
+    stops: Positions = np.maximum(ran, last) + 1
     return stops
 
 
