@@ -52,6 +52,14 @@ def after_rules(events: Events) -> Positions:
     return stops
 
 
+def before_newer(events: Events, kind: type[Event], level: int) -> int:
+    """The position before the first event of a kind that is of a younger transform; the end if there is none."""
+    n = len(events)
+    rows = events.columns(kind, 0, n)
+    newer = np.asarray(rows["position"])[np.asarray(rows["level"]) > level]
+    return int(newer[0]) if len(newer) else n
+
+
 def _of_known(events: Events, kind: type[Event]) -> Positions:
     """Where the events of a kind stand, without what happened to leaves before their first use: they have no box."""
     where = events.positions(kind)
