@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from widgets.views.training.gradient import GradientView as GradientView
     from widgets.views.training.loss import LossView as LossView
     from widgets.views.visits.view import VisitsView as VisitsView
+    from widgets.views.vmap.view import VmapView as VmapView
     from widgets.views.why.view import WhyView as WhyView
 
 _HOME: dict[str, str] = {
@@ -41,7 +42,7 @@ _HOME: dict[str, str] = {
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
-    "BroadcastView": "views.broadcast.view",
+    "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",

@@ -16,6 +16,7 @@ from lab.events import (
     Evaluated,
     LeafUsed,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     ParameterMeasured,
     RankStarted,
@@ -188,6 +189,23 @@ def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
             assert tuple(shape) == shapes[n]
 
 
+SIDES = "one", "all"
+
+
+def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row for each value: its axes, and with that of the members in front of those that are not shared."""
+    told, nodes = rec.columns(OpBatched, 0, p), drawn["nodes"]
+    rows = zip(*(told[name].tolist() for name in ("node", "size", "axis")), told["shape"], strict=True)
+    for node, size, axis, shape in rows:
+        words = {side: {n: c["label"] for n, c in nodes.items() if n.startswith(f"{node}{side}.")} for side in SIDES}
+        cells = {side: [*there.values()] for side, there in words.items()}
+        assert cells["one"] == ([*map(str, shape)] or ["scalar"])
+        members = [str(size)] if axis >= 0 else []
+        assert cells["all"] == ([*members, *map(str, shape)] or ["scalar"])
+        assert [c["kind"] for n, c in nodes.items() if n == f"{node}all.0"] == ["group" if members else "constant"]
+    assert len(drawn["edges"]) == len(told["node"])
+
+
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each operation is in one box; one that has a box of its own has a gradient as soon as one came."""
     boxes = drawn["nodes"].values()
@@ -294,7 +312,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
-    "Broadcasting of shapes": stretched,
+    "Broadcasting of shapes": stretched, "vmap": mapped,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

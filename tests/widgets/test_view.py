@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import count_visits, jvp, record, tensor
+from lab import count_visits, jvp, record, tensor, vmap
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -24,6 +24,7 @@ from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 
@@ -76,6 +77,12 @@ def stretched() -> Recording:
     return rec
 
 
+def mapped() -> Recording:
+    with record() as rec:
+        vmap(lambda x: x / x.sum() + 1.0)(tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    return rec
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -87,6 +94,7 @@ GOLDEN = [
     (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
     (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
     (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
+    (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

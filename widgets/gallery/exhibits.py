@@ -25,6 +25,7 @@ from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
@@ -68,6 +69,8 @@ EXHIBITS: list[Exhibit] = [
             VisitsView, "visits"),
     Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
             BroadcastView, "stretched"),
+    Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
+            VmapView, "mapped", opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

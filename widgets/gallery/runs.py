@@ -17,9 +17,9 @@ from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import tanh
+from lab.ops import exp, tanh
 from lab.training import fit
-from lab.transforms import jvp
+from lab.transforms import jvp, vmap
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -136,6 +136,21 @@ class Runs:
         with record(detail="value") as rec:
             (((x + bias) * gain) * scale).sum().backward()
         rec.meta["title"] = "(x + bias) * gain * s"
+        return rec
+
+    @cached_property
+    def mapped(self) -> Recording:
+        """A layer and a normalisation, written for one example, over columns of five."""
+        self._say("Mapping a function of one example over five ...")
+        w, examples = tensor(np.arange(12.0).reshape(3, 4) / 6), tensor(np.linspace(-1.0, 1.0, 20).reshape(4, 5))
+
+        def layer(x: Any) -> Any:
+            h = exp(w @ x)
+            return h / h.sum()
+
+        with record(detail="value") as rec:
+            vmap(layer, in_axes=1)(examples)
+        rec.meta["title"] = "a softmax layer over five examples"
         return rec
 
     @cached_property

@@ -9,6 +9,7 @@ from lab.events import (
     ActionFinished,
     CollectiveStarted,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
@@ -20,6 +21,7 @@ from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            OpBatched: "VmapView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

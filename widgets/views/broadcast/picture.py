@@ -10,6 +10,7 @@ import math
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Scene, Token
 from widgets.tape import wording
+from widgets.tape.cells import Cell, row_of
 from widgets.views.broadcast.axes import Case, Operand
 
 HIGH, ROW, TOP, CELL, GAP = 66.0, 84.0, 84.0, 108.0, 56.0
@@ -59,14 +60,15 @@ def _row(
     account = operand.account(case.backward)
     kind = "leaf" if operand.wanted or not case.backward else "constant"
     made = [Node(name, wide / 2, y, wide, HIGH, *lines, kind, "done" if operand.sent else "idle", aria=account)]
+    cells = []
     for k, axis in enumerate(operand.axes):
         label, word = axis.backward if case.backward and operand.wanted else axis.forward
         moves = axis.summed and (operand.wanted or not case.backward)
         state, aria = "active" if moves else "idle", f"{operand.name}, axis {k}: {label} {word}".rstrip()
         if axis.have is None and not axis.summed:  # of length 1 in the result, too
             label = "–"
-        x = left + CELL * (k + 0.5)
-        made.append(Node(f"{name}.{k}", x, y, CELL - 8, 44, label, word, kind="constant", state=state, aria=aria))
+        cells.append(Cell(label, word, aria, state))
+    made += row_of(name, cells, left, y, CELL)
     status = ("backward" if operand.wanted else "none") if case.backward else "forward" if operand.summed else "idle"
     target = f"{name}.0" if operand.axes else "out"
     return made, Edge(f"{name}>", name, target, state=status)
@@ -74,11 +76,9 @@ def _row(
 
 def _result(case: Case, lines: tuple[str, str, str], wide: float, left: float, y: float) -> list[Node]:
     aria = ", ".join(filter(None, lines))
-    made = [Node("out", wide / 2, y, wide, HIGH, *lines, "op", "active" if case.backward else "new", aria=aria)]
-    for k, n in enumerate(case.shape):
-        x, said = left + CELL * (k + 0.5), f"result, axis {k}: {n}"
-        made.append(Node(f"out.{k}", x, y, CELL - 8, 44, str(n), kind="constant", aria=said))
-    return made
+    box = Node("out", wide / 2, y, wide, HIGH, *lines, "op", "active" if case.backward else "new", aria=aria)
+    cells = [Cell(str(n), aria=f"result, axis {k}: {n}") for k, n in enumerate(case.shape)]
+    return [box, *row_of("out", cells, left, y, CELL)]
 
 
 def _about(value: str, shape: tuple[int, ...]) -> str:
