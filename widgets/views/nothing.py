@@ -11,6 +11,7 @@ from lab.events import (
     CostBegun,
     ErrorsBegun,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
@@ -24,6 +25,7 @@ from widgets.fold import Events
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
             ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
+            OpBatched: "VmapView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 
