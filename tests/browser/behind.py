@@ -6,6 +6,7 @@ Nothing here asks a view what it makes of events: a fold that counts wrongly sho
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ import numpy as np
 from lab.events import (
     ActionFinished,
     ChunkMoved,
+    CostMeasured,
+    ErrorMeasured,
     Evaluated,
     LeafUsed,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     ParameterMeasured,
     RankStarted,
@@ -23,6 +27,7 @@ from lab.events import (
     ReplicaAdvanced,
     RuleApplied,
     StepFinished,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     WorkerSeen,
@@ -30,6 +35,7 @@ from lab.events import (
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
 from widgets.pictures.theme import short
+from widgets.views.experiments.cost import WAYS
 from widgets.views.words import n_bytes, number
 
 Drawn = dict[str, Any]
@@ -167,6 +173,44 @@ def visits(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert drawn["nodes"].keys() == {*map(str, rec.columns(NodeVisited)["node"].tolist())}
 
 
+def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row of cells for each operand: NumPy says which of them are stretched; what was sent is the sum over these."""
+    ops, rules = rec.columns(OpRecorded), rec.columns(RuleApplied, 0, p)
+    shapes = {n: tuple(s) for kind in (LeafUsed, OpRecorded)
+              for n, s in zip(*(rec.columns(kind)[f] for f in ("node", "shape")), strict=True)}  # fmt: skip
+    wide = {n: parents for n, parents in zip(ops["node"], ops["parents"], strict=True)
+            if len({shapes[q] for q in parents}) > 1}  # fmt: skip
+    told = [n for n in (rules["node"] if len(rules["node"]) else rec.columns(OpRecorded, 0, p)["node"]) if n in wide]
+    rows, cells = wide[told[-1]], {n: c for n, c in drawn["nodes"].items() if "." in n}
+    out = shapes[told[-1]]
+    for i, q in enumerate(rows):
+        steps = np.broadcast_to(np.empty(shapes[q]), out).strides
+        now = [cells[f"o{i}.{axis}"]["state"] == "active" for axis in range(len(out))]
+        assert now == [step == 0 and n > 1 for step, n in zip(steps, out, strict=True)]
+    seen = rec.columns(ValueSeen, 0, p)
+    for n, source, i, shape in zip(*(seen[f] for f in ("node", "source", "argument", "shape")), strict=True):
+        if source == told[-1]:
+            assert drawn["nodes"][f"o{i}"]["gradient"]
+            assert tuple(shape) == shapes[n]
+
+
+SIDES = "one", "all"
+
+
+def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row for each value: its axes, and with that of the members in front of those that are not shared."""
+    told, nodes = rec.columns(OpBatched, 0, p), drawn["nodes"]
+    rows = zip(*(told[name].tolist() for name in ("node", "size", "axis")), told["shape"], strict=True)
+    for node, size, axis, shape in rows:
+        words = {side: {n: c["label"] for n, c in nodes.items() if n.startswith(f"{node}{side}.")} for side in SIDES}
+        cells = {side: [*there.values()] for side, there in words.items()}
+        assert cells["one"] == ([*map(str, shape)] or ["scalar"])
+        members = [str(size)] if axis >= 0 else []
+        assert cells["all"] == ([*members, *map(str, shape)] or ["scalar"])
+        assert [c["kind"] for n, c in nodes.items() if n == f"{node}all.0"] == ["group" if members else "constant"]
+    assert len(drawn["edges"]) == len(told["node"])
+
+
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each operation is in one box; one that has a box of its own has a gradient as soon as one came."""
     boxes = drawn["nodes"].values()
@@ -218,6 +262,39 @@ def gradients(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert np.allclose(trace["y"], rows["norm"][mine], rtol=1e-6)
     first = np.flatnonzero(own & (np.asarray(rows["name"]) == drawn["traces"][0]["name"]))[-1]
     assert drawn["traces"][-1]["y"] == list(rows["counts"][int(first)])
+
+
+def errors(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The error of every step of every method, an error of 0 at the foot."""
+    told = rec.columns(ErrorMeasured, 0, p)
+    traces = {t["name"]: t for t in drawn["traces"]}
+    methods = np.asarray(told["method"])
+    for method, name in (("forward", "forward"), ("complex", "complex step")):
+        mine = np.flatnonzero(methods == method)
+        if len(mine):
+            assert np.allclose(traces[name]["x"], told["h"][mine])
+            known = [e for e in traces[name]["y"] if e is not None]
+            found = told["error"][mine]
+            assert np.allclose(known, np.maximum(found[np.isfinite(found)], 1e-18))
+    assert ("automatic" in traces) == ("automatic" in methods)
+
+
+def cost(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The time of every Jacobian: three lines by inputs, three by outputs."""
+    told = rec.columns(CostMeasured, 0, p)
+    for trace, (sweep, way) in zip(drawn["traces"], product(("inputs", "outputs"), WAYS), strict=False):
+        mine = np.flatnonzero((np.asarray(told["sweep"]) == sweep) & (np.asarray(told["way"]) == way))
+        assert trace["name"] == way
+        assert trace["x"] == told[f"n_{sweep}"][mine].tolist()
+        assert np.allclose(trace["y"], told["elapsed_ms"][mine])
+
+
+def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Four counts for each depth, and the tape grows by as many as the function has."""
+    told = rec.columns(SwellMeasured, 0, p)
+    columns = ("n_ops", "n_ops_shared", "n_gradient", "n_tape")
+    assert [t["y"] for t in drawn["traces"]] == [told[name].tolist() for name in columns]
+    assert drawn["traces"][-1]["y"] == [3 * depth for depth in range(1, k + 1)]
 
 
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -273,6 +350,9 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
+    "Error against step": errors, "Cost of a Jacobian": cost,
+    "Expression swell": swell,
+    "Broadcasting of shapes": stretched, "vmap": mapped,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

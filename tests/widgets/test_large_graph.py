@@ -340,12 +340,16 @@ def test_a_reader_chooses_the_pass_from_a_list_with_a_label_and_a_tip():
     choice = view._passes.widget
     assert (choice.description, choice.layout.display) == ("Pass", None)
     assert choice.tooltip
-    assert choice.options == (("newest", None), ("1", 0), ("2", 1), ("3", 2))
-    choice.value = 0
+    assert [label for label, _ in choice.options] == ["newest", "1", "2", "3"]
+    assert choice.label == "newest"
+    choice.label = "1"
     assert view.large.chosen == 0
     assert "number 1 of 3 passes" in view.host._wanted["caption"]
     view.show_pass(None)
-    assert choice.value is None
+    assert choice.label == "newest", "what was chosen is named: nothing chosen would be a blank list"
+    view.show_pass(2)
+    choice.label = "newest"
+    assert view.large.chosen is None
     view.dispose()
 
 
@@ -357,10 +361,16 @@ def test_where_all_passes_are_drawn_or_one_was_recorded_there_is_no_list_of_them
         view.dispose()
 
 
-def test_a_pass_that_has_not_begun_at_this_moment_says_so():
+def test_a_pass_that_has_not_begun_at_this_moment_says_so_in_place_of_a_picture():
     view = GraphView(transformer(2, n_passes=3))
     view.show_pass(2)
-    assert "This pass has not begun at this moment." in view.picture_at(30).caption
+    scene = view.picture_at(30)
+    assert (scene.nodes, scene.edges, scene.instead) == ((), (), "pass 3 has not begun here")
+    assert scene.caption.startswith("Pass 3 has not begun at this moment: it is the newest of 3 passes.")
+    assert view.text_at(30).splitlines()[1:] == [scene.caption]
+    begins = int(view.recording.positions(OpRecorded)[view.large.groups.roots[2].first])
+    assert view.picture_at(begins).nodes == ()
+    assert len(view.picture_at(begins + 1).nodes) >= 1
 
 
 def test_a_pass_that_was_not_recorded_is_refused_in_three_lines():

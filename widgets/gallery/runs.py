@@ -16,10 +16,13 @@ from lab.autograd.tensor import tensor
 from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
+from lab.experiments.cost import measure_cost
+from lab.experiments.errors import measure_errors
+from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import tanh
+from lab.ops import exp, sin, tanh
 from lab.training import fit
-from lab.transforms import jvp
+from lab.transforms import jvp, vmap
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -124,6 +127,51 @@ class Runs:
             for order in ("topological", "path"):
                 count_visits(y, order)
         rec.meta["title"] = "four squarings"
+        return rec
+
+    @cached_property
+    def errors(self) -> Recording:
+        """Every method with many steps on a function of a number."""
+        self._say("Differences with many steps, against the truth ...")
+        return measure_errors(lambda x: exp(x) * sin(x) / x, 1.5).recording
+
+    @cached_property
+    def cost(self) -> Recording:
+        """Jacobians of a small network in three ways."""
+        self._say("Jacobians in three ways, with more and more inputs and outputs ...")
+        return measure_cost().recording
+
+    @cached_property
+    def swell(self) -> Recording:
+        """4 x (1 - x), put into itself."""
+        self._say("A function put into itself, differentiated by sympy ...")
+        return measure_swell(lambda x: 4.0 * x * (1.0 - x), 6).recording
+
+    @cached_property
+    def stretched(self) -> Recording:
+        """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
+        self._say("Broadcasting shapes, and summing gradients back to them ...")
+        x = tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], requires_grad=True, name="x")
+        bias = tensor([0.5, 0.0, -0.5], requires_grad=True, name="bias")
+        gain, scale = tensor([[2.0], [3.0]], requires_grad=True, name="gain"), tensor(0.5, requires_grad=True, name="s")
+        with record(detail="value") as rec:
+            (((x + bias) * gain) * scale).sum().backward()
+        rec.meta["title"] = "(x + bias) * gain * s"
+        return rec
+
+    @cached_property
+    def mapped(self) -> Recording:
+        """A layer and a normalisation, written for one example, over columns of five."""
+        self._say("Mapping a function of one example over five ...")
+        w, examples = tensor(np.arange(12.0).reshape(3, 4) / 6), tensor(np.linspace(-1.0, 1.0, 20).reshape(4, 5))
+
+        def layer(x: Any) -> Any:
+            h = exp(w @ x)
+            return h / h.sum()
+
+        with record(detail="value") as rec:
+            vmap(layer, in_axes=1)(examples)
+        rec.meta["title"] = "a softmax layer over five examples"
         return rec
 
     @cached_property

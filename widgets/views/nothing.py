@@ -8,18 +8,24 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    CostBegun,
+    ErrorsBegun,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
     RunFinished,
     StepFinished,
+    SwellBegun,
     TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
+            OpBatched: "VmapView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

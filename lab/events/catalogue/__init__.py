@@ -10,6 +10,7 @@ from lab.events.catalogue.engine import (
     GradientStored,
     LeafUsed,
     NodeVisited,
+    OpBatched,
     OperandKept,
     OpRecorded,
     ParametersKept,
@@ -17,6 +18,17 @@ from lab.events.catalogue.engine import (
     TangentPushed,
     ValueSeen,
     ValueWritten,
+)
+from lab.events.catalogue.experiments import (
+    BestStepFound,
+    CostBegun,
+    CostMeasured,
+    CrossingFound,
+    ErrorMeasured,
+    ErrorsBegun,
+    MethodRefused,
+    SwellBegun,
+    SwellMeasured,
 )
 from lab.events.catalogue.ranks import (
     ActionFinished,
@@ -47,6 +59,7 @@ __all__ = [
     "LeafUsed",
     "OpRecorded",
     "ValueSeen",
+    "OpBatched",
     "OperandKept",
     "ParametersKept",
     "TangentPushed",
@@ -77,4 +90,13 @@ __all__ = [
     "ActivationMoved",
     "ActionStarted",
     "ActionFinished",
+    "ErrorsBegun",
+    "ErrorMeasured",
+    "BestStepFound",
+    "MethodRefused",
+    "CostBegun",
+    "CostMeasured",
+    "CrossingFound",
+    "SwellBegun",
+    "SwellMeasured",
 ]
