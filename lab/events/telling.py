@@ -15,6 +15,7 @@ from lab.events.catalogue import (
     BackwardFinished,
     BackwardStarted,
     BestStepFound,
+    ChoiceKnown,
     ChunkMoved,
     CollectiveFinished,
     CollectiveStarted,
@@ -41,6 +42,8 @@ from lab.events.catalogue import (
     RuleApplied,
     RunFinished,
     RunStarted,
+    SlopesBegun,
+    SlopesMeasured,
     StepFinished,
     SwellBegun,
     SwellMeasured,
@@ -201,6 +204,9 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     CrossingFound: lambda e, _: f"{e.faster} beats {e.slower} from {digits(e.at)} {e.sweep} on",
     SwellBegun: lambda e, _: f"{e.function} put into itself",
     SwellMeasured: lambda e, _: f"depth {e.depth}: {counted(e.n_ops, 'operation')} in the derivative",
+    SlopesBegun: lambda e, _: f"slopes of {e.function} from both sides",
+    SlopesMeasured: lambda e, _: f"slopes by {e.entry}: {digits(e.left)} and {digits(e.right)}",
+    ChoiceKnown: lambda e, _: f"{e.library} takes {digits(e.slope)} by {e.entry}",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from lab.events import (
     ActionFinished,
+    ChoiceKnown,
     ChunkMoved,
     CostMeasured,
     ErrorMeasured,
@@ -25,6 +26,7 @@ from lab.events import (
     Recording,
     ReplicaAdvanced,
     RuleApplied,
+    SlopesMeasured,
     StepFinished,
     SwellMeasured,
     TangentPushed,
@@ -52,7 +54,7 @@ READ = """region => {
   const edges = [...region.querySelectorAll(".lab-edge[data-key]")].map(g => g.dataset.key.slice(1));
   const words = [...region.querySelectorAll(".lab-mark-words")].map(t => [t.dataset.key.slice(1), t.textContent]);
   const plot = region.querySelector(".lab-plot");
-  const plain = values => values ? Array.from(values, v => Number.isFinite(v) ? v : null) : [];
+  const plain = values => values ? Array.from(values, v => Number.isFinite(v) || typeof v === "string" ? v : null) : [];
   const lines = [...(plot?.querySelectorAll(".scatterlayer .trace") ?? [])].map(g => {
     const d = g.querySelector(".js-line")?.getAttribute("d");
     return d ? d.match(/-?[\\d.]+(e-?\\d+)?/g).map(Number) : [];
@@ -60,7 +62,7 @@ READ = """region => {
   const traces = (plot?._fullData ?? []).map(trace => {
     const [ax, ay] = ["x", "y"].map(k => plot._fullLayout[`${k}axis${trace[`${k}axis`].slice(1)}`]);
     const [x, y] = [plain(trace.x), plain(trace.y)];
-    const at = i => [ax.c2p(x[i]), ay.c2p(y[i])];
+    const at = i => [ax.d2p(x[i]), ay.d2p(y[i])];
     const there = y.map((v, i) => i).filter(i => y[i] !== null);
     return { name: trace.name, type: trace.type, x, y, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
   });
@@ -101,7 +103,10 @@ def agree_chart(picture: Chart, drawn: Drawn) -> None:
     assert [t["name"] for t in drawn["traces"]] == [t.name for t in traces]
     for mine, there in zip(traces, drawn["traces"], strict=True):
         for own, shown in ((mine.x, there["x"]), (mine.y, there["y"])):
-            assert np.allclose(np.asarray(own, float), np.array(shown, float), rtol=1e-6, equal_nan=True)
+            if any(isinstance(v, str) for v in shown):
+                assert list(own) == shown
+            else:
+                assert np.allclose(np.asarray(own, float), np.array(shown, float), rtol=1e-6, equal_nan=True)
     lines = [t for t in drawn["traces"] if t["type"] == "scatter" and t["ends"]]
     assert len(drawn["lines"]) == len(lines)
     for there, path in zip(lines, drawn["lines"], strict=True):  # in the document the line begins and ends there
@@ -258,6 +263,16 @@ def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert drawn["traces"][-1]["y"] == [3 * depth for depth in range(1, k + 1)]
 
 
+def slopes(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The function as it was sampled, and a mark for the lab and each library that is known."""
+    told, known = rec.columns(SlopesMeasured, 0, p), rec.columns(ChoiceKnown, 0, p)
+    function, *_, taken = drawn["traces"]
+    assert function["x"] == list(told["xs"][0])
+    assert function["y"] == [max(x, 0.0) for x in function["x"]]
+    assert taken["x"] == ["lab", *np.asarray(known["library"]).tolist()]
+    assert taken["y"] == [0.5, *known["slope"].tolist()]
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -312,7 +327,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
-    "Expression swell": swell,
+    "Expression swell": swell, "Slopes at a kink": slopes,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from lab import count_visits, jvp, measure_cost, measure_errors, measure_swell, record, sin, tensor
+from lab import (
+    count_visits,
+    jvp,
+    measure_cost,
+    measure_errors,
+    measure_slopes,
+    measure_swell,
+    record,
+    relu,
+    sin,
+    tensor,
+)  # fmt: skip
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -21,6 +32,7 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
@@ -83,6 +95,10 @@ def swollen() -> Recording:
     return measure_swell(sin, 3).recording
 
 
+def kinked() -> Recording:
+    return measure_slopes(relu, 0.0).recording
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -96,6 +112,7 @@ GOLDEN = [
     (ErrorView, tried()), (ErrorView, recorded([])), (ErrorView, product_plus_x()),
     (CostView, priced()), (CostView, recorded([])), (CostView, tried()),
     (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
+    (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -18,9 +18,10 @@ from lab.data import digits
 from lab.events import Recording, record
 from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
+from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, sin, tanh
+from lab.ops import exp, maximum, sin, tanh
 from lab.training import fit
 from lab.transforms import jvp
 
@@ -146,6 +147,12 @@ class Runs:
         """4 x (1 - x), put into itself."""
         self._say("A function put into itself, differentiated by sympy ...")
         return measure_swell(lambda x: 4.0 * x * (1.0 - x), 6).recording
+
+    @cached_property
+    def slopes(self) -> Recording:
+        """The larger of x and 0 at a tie."""
+        self._say("Slopes from both sides of a kink ...")
+        return measure_slopes(lambda x: maximum(x, 0.0), 0.0).recording
 
     @cached_property
     def network(self) -> Recording:

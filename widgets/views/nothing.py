@@ -15,6 +15,7 @@ from lab.events import (
     RankStarted,
     ReplicaAdvanced,
     RunFinished,
+    SlopesBegun,
     StepFinished,
     SwellBegun,
     TangentPushed,
@@ -23,7 +24,7 @@ from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
-            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
+            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView", SlopesBegun: "SlopesView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

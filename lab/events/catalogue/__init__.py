@@ -20,12 +20,15 @@ from lab.events.catalogue.engine import (
 )
 from lab.events.catalogue.experiments import (
     BestStepFound,
+    ChoiceKnown,
     CostBegun,
     CostMeasured,
     CrossingFound,
     ErrorMeasured,
     ErrorsBegun,
     MethodRefused,
+    SlopesBegun,
+    SlopesMeasured,
     SwellBegun,
     SwellMeasured,
 )
@@ -97,4 +100,7 @@ __all__ = [
     "CrossingFound",
     "SwellBegun",
     "SwellMeasured",
+    "SlopesBegun",
+    "SlopesMeasured",
+    "ChoiceKnown",
 ]

@@ -131,3 +131,42 @@ class SwellMeasured(Event):
     """That function and backward walk run together."""
     expression: str
     """The derivative, "" where it is long."""
+
+
+# --- slopes at a kink ---------------------------------------------------------------------------------------------
+
+
+@event
+class SlopesBegun(Event):
+    """`lab.measure_slopes` begins: a function is looked at from both sides of a point."""
+
+    function: str
+
+
+@event
+class SlopesMeasured(Event):
+    """By one entry of the argument: the slopes from both sides, and what the lab takes."""
+
+    entry: str
+    """"x", or as "x[0, 1]"."""
+    at: float
+    value: float
+    """Of the function."""
+    left: float
+    right: float
+    """Slopes from the two sides, by differences; nan where the function has none, infinite where they grow for ever."""
+    taken: tuple[float, ...]
+    """The derivative that the lab takes under each convention of `lab.config.KINKS`, in their order."""
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    """The function around the point."""
+
+
+@event
+class ChoiceKnown(Event):
+    """What another library takes at the same place, as its documentation or source says: it did not run."""
+
+    entry: str
+    library: str
+    slope: float
+    source: str
