@@ -25,9 +25,11 @@ from lab.events.catalogue import (
     ErrorMeasured,
     ErrorsBegun,
     Evaluated,
+    FaultFound,
     GradientCleared,
     GradientStored,
     HyperparameterChanged,
+    JacobianCompared,
     LeafUsed,
     MethodRefused,
     NodeVisited,
@@ -40,6 +42,7 @@ from lab.events.catalogue import (
     RankStarted,
     ReplicaAdvanced,
     RuleApplied,
+    RuleCheckBegun,
     RunFinished,
     RunStarted,
     SlopesBegun,
@@ -207,6 +210,9 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     SlopesBegun: lambda e, _: f"slopes of {e.function} from both sides",
     SlopesMeasured: lambda e, _: f"slopes by {e.entry}: {digits(e.left)} and {digits(e.right)}",
     ChoiceKnown: lambda e, _: f"{e.library} takes {digits(e.slope)} by {e.entry}",
+    RuleCheckBegun: lambda e, _: f"derivatives of {e.function} held against differences",
+    JacobianCompared: lambda e, _: f"{e.what} in {e.mode}: {'right' if e.ok else 'WRONG'}",
+    FaultFound: lambda e, _: f"the rule of {e.op} for {e.argument} is at fault",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

@@ -18,6 +18,7 @@ from lab.events import (
     CostMeasured,
     ErrorMeasured,
     Evaluated,
+    JacobianCompared,
     LeafUsed,
     NodeVisited,
     OpRecorded,
@@ -64,7 +65,8 @@ READ = """region => {
     const [x, y] = [plain(trace.x), plain(trace.y)];
     const at = i => [ax.d2p(x[i]), ay.d2p(y[i])];
     const there = y.map((v, i) => i).filter(i => y[i] !== null);
-    return { name: trace.name, type: trace.type, x, y, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
+    const z = Array.from(trace.z ?? [], plain);
+    return { name: trace.name, type: trace.type, x, y, z, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
   });
   const bars = [...(plot?.querySelectorAll(".barlayer .point path") ?? [])].map(path => path.getBBox().height);
   return { nodes: Object.fromEntries(nodes), edges, words: Object.fromEntries(words), traces, lines, bars,
@@ -273,6 +275,17 @@ def slopes(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert taken["y"] == [0.5, *known["slope"].tolist()]
 
 
+def rule(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Three maps of the comparison that was told last, and a mark on each entry beside the diagonal: all are wrong."""
+    told = rec.columns(JacobianCompared, 0, p)
+    expected, actual = (np.array(list(told[name][-1])).reshape(4, 4) for name in ("expected", "actual"))
+    *maps, wrong = drawn["traces"]
+    for trace, z in zip(maps, (expected, actual, actual - expected), strict=True):
+        assert np.allclose(trace["z"], z)
+    assert len(wrong["x"]) == 12
+    assert all(column != f"x{row}" for column, row in zip(wrong["x"], wrong["y"], strict=True))
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -327,7 +340,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
-    "Expression swell": swell, "Slopes at a kink": slopes,
+    "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

@@ -13,13 +13,14 @@ from lab import (
     jvp,
     measure_cost,
     measure_errors,
+    measure_rule,
     measure_slopes,
     measure_swell,
     record,
     relu,
     sin,
     tensor,
-)  # fmt: skip
+)
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -32,6 +33,7 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
@@ -99,6 +101,10 @@ def kinked() -> Recording:
     return measure_slopes(relu, 0.0).recording
 
 
+def judged() -> Recording:
+    return measure_rule(lambda x: relu(x) * x, (tensor([1.0, -2.0]),)).recording
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -113,6 +119,7 @@ GOLDEN = [
     (CostView, priced()), (CostView, recorded([])), (CostView, tried()),
     (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
     (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
+    (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

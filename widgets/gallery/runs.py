@@ -18,12 +18,13 @@ from lab.data import digits
 from lab.events import Recording, record
 from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
+from lab.experiments.rule import measure_rule
 from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, maximum, sin, tanh
+from lab.ops import exp, maximum, sin, softmax, tanh
 from lab.training import fit
-from lab.transforms import jvp
+from lab.transforms import custom_vjp, jvp
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -153,6 +154,18 @@ class Runs:
         """The larger of x and 0 at a tie."""
         self._say("Slopes from both sides of a kink ...")
         return measure_slopes(lambda x: maximum(x, 0.0), 0.0).recording
+
+    @cached_property
+    def rule(self) -> Recording:
+        """A rule for softmax with the diagonal of its Jacobian only."""
+        self._say("A wrong rule against differences ...")
+
+        def diagonal(x: Any) -> Any:
+            return softmax(x)
+
+        rule = custom_vjp(diagonal).defvjp(lambda x: (softmax(x), softmax(x)), lambda s, ct: (ct * s * (1.0 - s),))
+        x = tensor([0.5, -1.0, 0.25, 2.0])
+        return measure_rule(lambda x: rule(2.0 * x), (x,), modes=("rev",)).recording
 
     @cached_property
     def network(self) -> Recording:

@@ -14,6 +14,7 @@ from lab.events import (
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
+    RuleCheckBegun,
     RunFinished,
     SlopesBegun,
     StepFinished,
@@ -25,6 +26,7 @@ from widgets.fold import Events
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
             ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView", SlopesBegun: "SlopesView",
+            RuleCheckBegun: "RuleView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

@@ -26,7 +26,10 @@ from lab.events.catalogue.experiments import (
     CrossingFound,
     ErrorMeasured,
     ErrorsBegun,
+    FaultFound,
+    JacobianCompared,
     MethodRefused,
+    RuleCheckBegun,
     SlopesBegun,
     SlopesMeasured,
     SwellBegun,
@@ -103,4 +106,7 @@ __all__ = [
     "SlopesBegun",
     "SlopesMeasured",
     "ChoiceKnown",
+    "RuleCheckBegun",
+    "JacobianCompared",
+    "FaultFound",
 ]

@@ -170,3 +170,44 @@ class ChoiceKnown(Event):
     library: str
     slope: float
     source: str
+
+
+# --- a rule held against differences ------------------------------------------------------------------------------
+
+
+@event
+class RuleCheckBegun(Event):
+    """`lab.measure_rule` begins: derivatives of a function are held against differences, entry by entry."""
+
+    function: str
+
+
+@event
+class JacobianCompared(Event):
+    """A Jacobian by one mode and the same by differences: at most 32 x 32 entries, among them the worst."""
+
+    what: str
+    """The function, or the operation at fault when it was checked alone."""
+    mode: str
+    """In words, as "reverse mode" or "forward mode of reverse mode"."""
+    ok: bool
+    arguments: tuple[str, ...]
+    """Names of the columns."""
+    results: tuple[str, ...]
+    """Names of the rows."""
+    expected: tuple[float, ...]
+    """By differences, row by row."""
+    actual: tuple[float, ...]
+    """By the mode."""
+    errors: tuple[float, ...]
+    """Of each entry, as a multiple of what is allowed."""
+
+
+@event
+class FaultFound(Event):
+    """The first operation whose derivative is wrong by itself."""
+
+    op: str
+    argument: str
+    where: str
+    """File and line, or cell and line, that asked for it."""

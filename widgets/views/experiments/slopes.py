@@ -113,8 +113,8 @@ def _layout(e: SlopesMeasured, n_takers: int) -> dict[str, Any]:
     low, high = min(slopes), max(slopes)
     room = 0.15 * (high - low) or 0.5
     return theme.axes(
-        e.entry, "value", height=380, xaxis={"domain": [0.0, 0.42]},
-        xaxis2={"domain": [0.54, 1.0], "anchor": "y2", "type": "category", "automargin": True,
+        e.entry, "value", height=380, xaxis={"domain": [0.0, 0.36]},
+        xaxis2={"domain": [0.46, 1.0], "anchor": "y2", "type": "category", "automargin": True,
                 "range": [-0.5, n_takers - 0.5]},
         yaxis2={"anchor": "x2", "title": {"text": "slope taken"}, "range": [low - room, high + room],
                 "zeroline": False, "automargin": True},
