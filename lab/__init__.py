@@ -28,6 +28,7 @@ _ROOMS: dict[str, str] = {
     "lab.errors": "LabError",
     "lab.experiments.cost": "measure_cost",
     "lab.experiments.errors": "measure_errors",
+    "lab.experiments.memory": "measure_memory",
     "lab.experiments.rule": "measure_rule",
     "lab.experiments.slopes": "measure_slopes",
     "lab.experiments.swell": "measure_swell",

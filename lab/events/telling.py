@@ -31,12 +31,15 @@ from lab.events.catalogue import (
     HyperparameterChanged,
     JacobianCompared,
     LeafUsed,
+    MemoryBegun,
+    MemorySampled,
     MethodRefused,
     NodeVisited,
     OperandKept,
     OpRecorded,
     ParameterMeasured,
     ParametersKept,
+    PeakFound,
     RankFinished,
     RankLost,
     RankStarted,
@@ -213,6 +216,9 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     RuleCheckBegun: lambda e, _: f"derivatives of {e.function} held against differences",
     JacobianCompared: lambda e, _: f"{e.what} in {e.mode}: {'right' if e.ok else 'WRONG'}",
     FaultFound: lambda e, _: f"the rule of {e.op} for {e.argument} is at fault",
+    MemoryBegun: lambda e, _: short(f"memory of {', '.join(e.ways)}"),
+    MemorySampled: lambda e, _: f"{e.way}, {e.phase} of {e.op}: {e.n_bytes:,} bytes are held",
+    PeakFound: lambda e, _: f"{e.way}: at most {e.n_bytes:,} bytes",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

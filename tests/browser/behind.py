@@ -20,6 +20,7 @@ from lab.events import (
     Evaluated,
     JacobianCompared,
     LeafUsed,
+    MemorySampled,
     NodeVisited,
     OpRecorded,
     ParameterMeasured,
@@ -286,6 +287,17 @@ def rule(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert all(column != f"x{row}" for column, row in zip(wrong["x"], wrong["y"], strict=True))
 
 
+def memory(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """What was held after each operation and node, in MiB; what ran again has a point."""
+    told = rec.columns(MemorySampled, 0, p)
+    way, phase = np.asarray(told["way"]), np.asarray(told["phase"])
+    traces = {t["name"]: t for t in drawn["traces"]}
+    for name in ("plain", "checkpoints"):
+        assert np.allclose(traces[name]["y"], told["n_bytes"][way == name] / 2**20)
+    if (phase == "replay").any():
+        assert traces["replayed"]["x"] == told["number"][phase == "replay"].tolist()
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -341,6 +353,7 @@ BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
+    "Memory over forward and backward": memory,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from lab import (
+    checkpoint,
     count_visits,
     jvp,
     measure_cost,
     measure_errors,
+    measure_memory,
     measure_rule,
     measure_slopes,
     measure_swell,
@@ -33,6 +35,7 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.memory import MemoryView
 from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
@@ -105,6 +108,11 @@ def judged() -> Recording:
     return measure_rule(lambda x: relu(x) * x, (tensor([1.0, -2.0]),)).recording
 
 
+def held() -> Recording:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -120,6 +128,7 @@ GOLDEN = [
     (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
     (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
     (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
+    (MemoryView, held()), (MemoryView, recorded([])), (MemoryView, tried()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from lab.events import (
     CollectiveStarted,
     CostBegun,
     ErrorsBegun,
+    MemoryBegun,
     NodeVisited,
     OpRecorded,
     RankStarted,
@@ -26,7 +27,7 @@ from widgets.fold import Events
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
             ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView", SlopesBegun: "SlopesView",
-            RuleCheckBegun: "RuleView",
+            RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

@@ -28,7 +28,10 @@ from lab.events.catalogue.experiments import (
     ErrorsBegun,
     FaultFound,
     JacobianCompared,
+    MemoryBegun,
+    MemorySampled,
     MethodRefused,
+    PeakFound,
     RuleCheckBegun,
     SlopesBegun,
     SlopesMeasured,
@@ -109,4 +112,7 @@ __all__ = [
     "RuleCheckBegun",
     "JacobianCompared",
     "FaultFound",
+    "MemoryBegun",
+    "MemorySampled",
+    "PeakFound",
 ]

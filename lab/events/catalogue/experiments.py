@@ -211,3 +211,37 @@ class FaultFound(Event):
     argument: str
     where: str
     """File and line, or cell and line, that asked for it."""
+
+
+# --- memory over forward and backward -----------------------------------------------------------------------------
+
+
+@event
+class MemoryBegun(Event):
+    """`lab.measure_memory` begins: functions run forward and back, one after the other."""
+
+    ways: tuple[str, ...]
+
+
+@event
+class MemorySampled(Event):
+    """How much memory was held right after one operation, or one node of the backward walk, beyond what was before."""
+
+    way: str
+    number: int
+    """Of this sample in its run, from 1 on."""
+    phase: str
+    """"forward", "backward", or "replay": an operation that runs again while backward needs what it saved."""
+    op: str
+    n_bytes: int
+
+
+@event
+class PeakFound(Event):
+    """The most that one run held, also between two samples."""
+
+    way: str
+    n_bytes: int
+    n_ops: int
+    """Operations that ran, those that were replayed counted again."""
+    n_replayed: int
