@@ -251,7 +251,8 @@ def errors(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 def cost(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """The time of every Jacobian: three lines by inputs, three by outputs."""
     told = rec.columns(CostMeasured, 0, p)
-    for trace, (sweep, way) in zip(drawn["traces"], product(("inputs", "outputs"), WAYS), strict=False):
+    lines = [t for t in drawn["traces"] if t["name"] in WAYS]
+    for trace, (sweep, way) in zip(lines, product(("inputs", "outputs"), WAYS), strict=True):
         mine = np.flatnonzero((np.asarray(told["sweep"]) == sweep) & (np.asarray(told["way"]) == way))
         assert trace["name"] == way
         assert trace["x"] == told[f"n_{sweep}"][mine].tolist()
