@@ -21,6 +21,9 @@ from widgets.views.difference.view import DifferenceView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.rule import RuleView
+from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.pipeline.view import PipelineView
@@ -80,6 +83,12 @@ EXHIBITS: list[Exhibit] = [
             BroadcastView, "stretched"),
     Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
             VmapView, "mapped", opens_at_end=True),
+    Exhibit("Slopes at a kink", "A tie of two: every slope of the fan is as good, and each library takes one.",
+            SlopesView, "slopes", opens_at_end=True),
+    Exhibit("A rule against differences", "A rule of softmax that forgets what is beside the diagonal, found entry by "
+            "entry.", RuleView, "rule", opens_at_end=True),
+    Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
+            MemoryView, "memory", opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",
