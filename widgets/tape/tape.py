@@ -86,6 +86,8 @@ class Entry(NamedTuple):
     """Number of the backward walk that the gradient is of (0: it began before the recording); -1: none yet."""
     accumulated: bool = False
     """The gradient was added to one that the leaf already had."""
+    n_summed: int = 0
+    """Of a leaf: of how many backward walks what it has stored is the sum; 0 where that is not known."""
     before: Array | None = None
     """What a leaf had stored before this walk, where the values are known."""
     operands: tuple[Seen | None, ...] = ()
@@ -246,7 +248,9 @@ class _Pen:
             case GradientStored() if event.node in self.entries:
                 entry = self.entries[event.node]
                 before = entry.before if event.accumulated else None
-                self.put(event.node, entry._replace(accumulated=event.accumulated, walk=self.n_walks, before=before))
+                n_summed = (entry.n_summed + 1 if entry.n_summed else 0) if event.accumulated else 1
+                stored = entry._replace(accumulated=event.accumulated, before=before, n_summed=n_summed)
+                self.put(event.node, stored._replace(walk=self.n_walks))
                 self.now = Now("stored", event.node)
             case ValueWritten() if event.node in self.entries:
                 self.put(event.node, self.entries[event.node]._replace(value=None))  # its ValueSeen may follow
@@ -305,7 +309,7 @@ class _Pen:
     def _clear(self, node: int) -> None:
         """No gradient any more, and what came back for it is part of no gradient."""
         entry = self.entries[node]
-        gone = entry._replace(gradient=None, walk=-1, accumulated=False, before=None, came=None)
+        gone = entry._replace(gradient=None, walk=-1, accumulated=False, before=None, came=None, n_summed=0)
         self.put(node, gone._replace(cleared=entry.cleared or entry.has_gradient))
         self.now = Now("cleared", node)
         for source in self.users.get(node, ()):

@@ -343,6 +343,14 @@ class Groups:
             self._homes[key] = home
         return self._homes[key]
 
+    def only(self, group: Group, root: Group) -> int | None:
+        """The operation that is all there is in a group of a pass; None for more, or a tensor that only it uses."""
+        if group.n_ops != 1:
+            return None
+        node = self.ops[group.first]
+        leaves = (p for p in self._entries[node].parents if p in self._entries and p not in self.order)
+        return None if any(self.home(p, root) is self.parent[node] for p in leaves) else node
+
     def holder(self, node: int) -> Group:
         """The group in whose frame an operation stands."""
         holder = shown(self.parent[node], self.slot[node])

@@ -10,6 +10,8 @@ from widgets.tape.tape import FORGOTTEN, Entry, Seen, Tape
 from widgets.views.graph.plan import Plan, signed
 from widgets.views.graph.telling import gradient_words
 
+WHOLE = 200
+"""Letters of a formula in a tooltip and for a screen reader; a box has room for fewer."""
 TOKENS = 60
 """At most so many tokens move at once."""
 MOST_TONE = 0.75
@@ -27,7 +29,7 @@ def node_of(entry: Entry, state: Tape, plan: Plan, tones: Mapping[int, float], o
     label, value, gradient = plan.lines(entry)
     kind = "leaf" if not entry.op else "output" if entry.node in plan.outputs else "op"
     x, y, width, height = plan.nodes.get(str(entry.node), (0.0, 0.0, 96.0, 66.0))
-    aria = f"{label}, {value}, {gradient_words(entry)}"
+    aria = f"{wording.clipped(wording.formula(entry, plan.called), WHOLE)}, {value}, {gradient_words(entry)}"
     return Node(
         str(entry.node), x, y, width, height, label, value, gradient, kind, _node_state(entry, state, owed),
         tones.get(entry.node), aria,

@@ -10,6 +10,8 @@ from widgets.tape.boxes import Lines, Places, placed, size
 from widgets.tape.tape import Entry, Tape
 from widgets.views.graph.telling import gradient_line
 
+LETTERS = 30
+"""Of a line of a box."""
 ROOM = "grad 0.123 + 0.123"
 """Room for a gradient that was there once and is not at the end."""
 
@@ -82,9 +84,9 @@ def _standing(places: Places) -> Plan:
 
 def lines(entry: Entry, called: Mapping[int, str]) -> Lines:
     """The three lines of a box: what it is, its value, its gradient."""
-    label = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
+    label = wording.clipped(wording.fitted(entry, called, lambda text: len(text) <= LETTERS))
     value = wording.short(entry.value) or f"{wording.shape(entry.shape)} {entry.dtype}"
-    return wording.clipped(label), wording.clipped(value), wording.clipped(gradient_line(entry))
+    return label, wording.clipped(value), wording.clipped(gradient_line(entry))
 
 
 def signed(state: Tape) -> dict[int, float]:

@@ -215,7 +215,7 @@ class GraphView(View[Tape]):
             if self.large.n_boxes <= self.most:
                 return name
             self.large.drawing(state, self._end(state))
-            group = self.large.group(self.large.box_of(str(node)))
+            group = self.large.group(self.large.op_of(self.large.box_of(str(node))))
         return f"{name} in the box “{group.name}”" if group is not None else name
 
     def _why_empty(self, state: Tape) -> str:
@@ -303,7 +303,7 @@ class GraphView(View[Tape]):
 
     def select(self, node: str) -> None:
         """Show what is known of a node of the scene, "" for none."""
-        self.selected = node
+        self.selected = self.large.op_of(node)
         self._ask(self.state_at(self.position))
         self.show(self.position)
 
