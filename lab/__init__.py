@@ -26,7 +26,7 @@ _ROOMS: dict[str, str] = {
     "lab.autograd.visits": "count_visits",
     "lab.config": "settings",
     "lab.errors": "LabError",
-    "lab.events": "Recording first_difference listen record",
+    "lab.events": "Recording first_difference first_nonfinite listen record",
     "lab.graph": "Graph make_graph",
     "lab.ops": "PRIMITIVES random_key",
     "lab.training": "evaluate fit last_run runs step_through",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lab.events import BackwardStarted, CollectiveStarted, Event, StepFinished
+from lab.events import BackwardStarted, CollectiveStarted, Event, StepFinished, ValueSeen
 from widgets.fold import Events, Positions
 
 Ints = npt.NDArray[np.int64]
@@ -90,7 +90,7 @@ class Landmarks(NamedTuple):
 
 
 def landmarks_of(events: Events) -> Landmarks:
-    """Training steps, backward walks and collectives; of what many ranks do together, that of the lowest."""
+    """Steps, backward walks and collectives, of what many ranks do that of the lowest; the first nan or infinity."""
     steps, walks = events.columns(StepFinished), events.columns(BackwardStarted)
     calls = events.columns(CollectiveStarted)
     where, step = _of_lowest(events, StepFinished, steps["rank"], steps["step"])
@@ -101,6 +101,8 @@ def landmarks_of(events: Events) -> Landmarks:
     operation = np.asarray(calls["operation"])[: len(calls["rank"])]
     mine = operation[np.asarray(calls["rank"]) == np.min(calls["rank"])] if len(where) else operation
     groups += [(f"{name}".replace("_", "-"), where[mine == name], call[mine == name]) for name in dict.fromkeys(mine)]
+    bad = np.flatnonzero(events.columns(ValueSeen)["n_nonfinite"])[:1]
+    groups.append(("first nan or infinity", events.positions(ValueSeen)[bad], np.full(len(bad), -1)))
     return Landmarks.of(groups)
 
 

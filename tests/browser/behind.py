@@ -131,6 +131,15 @@ def graph(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert {n: nodes[n]["sublabel"] for n in values} == {n: short(float(mean)) for n, mean in values.items()}
 
 
+def broken(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A graph, with a mark at each box of which a value or a gradient that is not finite was seen."""
+    graph(rec, p, k, drawn)
+    seen = rec.columns(ValueSeen, 0, p)
+    rows = zip(seen["node"], seen["role"], seen["n_nonfinite"], strict=True)
+    bad = {str(n) for n, role, count in rows if count and role != "contribution"}
+    assert {n for n, node in drawn["nodes"].items() if node["state"] == "trouble"} == bad
+
+
 def contributions(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Beside each value to which the last rule sent something: all that came back to it in this walk."""
     rules, seen = rec.columns(RuleApplied, 0, p), rec.columns(ValueSeen, 0, p)
@@ -313,7 +322,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Broadcasting of shapes": stretched, "vmap": mapped,
-    "One step of a network": graph,
+    "First nan": broken, "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,

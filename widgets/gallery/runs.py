@@ -17,7 +17,7 @@ from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, tanh
+from lab.ops import exp, sqrt, tanh
 from lab.training import fit
 from lab.transforms import jvp, vmap
 
@@ -151,6 +151,16 @@ class Runs:
         with record(detail="value") as rec:
             vmap(layer, in_axes=1)(examples)
         rec.meta["title"] = "a softmax layer over five examples"
+        return rec
+
+    @cached_property
+    def broken(self) -> Recording:
+        """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
+        self._say("Making a gradient infinite ...")
+        x = tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+        with record(detail="value") as rec, np.errstate(all="ignore"):
+            (sqrt(x * x) - 1.0).sum().backward()
+        rec.meta["title"] = "sum(sqrt(x * x) - 1)"
         return rec
 
     @cached_property

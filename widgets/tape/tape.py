@@ -136,6 +136,7 @@ class Tape:
         largest: of all gradients with a sign that were ever seen, so that a colour means the same at every stop.
         users: the operations that have a node as an operand, each once, in order.
         foreign: something came back from a node that is not known.
+        bad: the first that was seen of an array with nan or infinity in it.
         touched: the nodes that differ from the Tape whose `mark` is `since`, so that a picture of that one can be
             brought up to date at the price of what changed.
     """
@@ -150,9 +151,17 @@ class Tape:
     largest: float = 0.0
     users: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     foreign: bool = False
+    bad: ValueSeen | None = None
     touched: frozenset[int] = field(default=frozenset(), compare=False)
     since: object = field(default=None, compare=False)
     mark: object = field(default_factory=object, compare=False)
+
+    @property
+    def bad_node(self) -> int:
+        """The node at which nan or infinity began: the operation that made it, or the leaf that brought it; or -1."""
+        if self.bad is None:
+            return -1
+        return self.bad.source if self.bad.role == "contribution" else self.bad.node
 
     def folded(self, event: Event, limit: int) -> Tape:
         """This tape after one more event."""
@@ -197,13 +206,13 @@ class _Pen:
         self.entries, self.contributions = dict(tape.entries), tape.contributions
         self.targets, self.users, self.now = tape.targets, tape.users, tape.now
         self.n_walks, self.root, self.n_left_out, self.largest = tape.n_walks, tape.root, tape.n_left_out, tape.largest
-        self.foreign = tape.foreign
+        self.foreign, self.bad = tape.foreign, tape.bad
         self.touched: set[int] = set()
 
     def tape(self) -> Tape:
         return Tape(
             self.entries, self.contributions, self.targets, self.now,
-            self.n_walks, self.root, self.n_left_out, self.largest, self.users, self.foreign,
+            self.n_walks, self.root, self.n_left_out, self.largest, self.users, self.foreign, self.bad,
             frozenset(self.touched), self.old.mark,
         )  # fmt: skip
 
@@ -277,6 +286,8 @@ class _Pen:
         if entry is None:
             return
         seen = seen_of(event)
+        if seen.n_nonfinite and self.bad is None:
+            self.bad = event
         if event.role == "value":
             self.put(event.node, entry._replace(value=seen))
         elif event.role == "gradient":

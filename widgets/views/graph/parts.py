@@ -27,7 +27,8 @@ def node_of(entry: Entry, state: Tape, plan: Plan, tones: Mapping[int, float], o
     label, value, gradient = plan.lines(entry)
     kind = "leaf" if not entry.op else "output" if entry.node in plan.outputs else "op"
     x, y, width, height = plan.nodes.get(str(entry.node), (0.0, 0.0, 96.0, 66.0))
-    aria = f"{label}, {value}, {gradient_words(entry)}"
+    begins = ", nan or infinity begins here" * (entry.node == state.bad_node)
+    aria = f"{label}, {value}, {gradient_words(entry)}{begins}"
     return Node(
         str(entry.node), x, y, width, height, label, value, gradient, kind, _node_state(entry, state, owed),
         tones.get(entry.node), aria,
