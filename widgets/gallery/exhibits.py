@@ -77,6 +77,8 @@ EXHIBITS: list[Exhibit] = [
             BroadcastView, "stretched"),
     Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
             VmapView, "mapped", opens_at_end=True),
+    Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
+            GraphView, "twice", opens_at_end=True),
     Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",
             GraphView, "broken", lambda runs: _lit(GraphView(runs.broken)), opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",

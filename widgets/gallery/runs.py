@@ -154,6 +154,19 @@ class Runs:
         return rec
 
     @cached_property
+    def twice(self) -> Recording:
+        """A gradient computed as a graph, and walked back itself."""
+        self._say("Walking a gradient back once more ...")
+        x = tensor(2.0, requires_grad=True, name="x")
+        with record(detail="value") as rec:
+            (x * x * x).backward(create_graph=True)
+            slope, x.grad = x.grad, None
+            assert slope is not None
+            slope.backward()
+        rec.meta["title"] = "second derivative of x * x * x"
+        return rec
+
+    @cached_property
     def broken(self) -> Recording:
         """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
         self._say("Making a gradient infinite ...")

@@ -32,7 +32,7 @@ from widgets.tape.tape import LISTENS, Tape
 from widgets.view import View
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
-from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
+from widgets.views.graph.parts import constants_of, edges_of, frames_of, legend_of, node_of, tokens_of, tones_of
 from widgets.views.graph.passes import Passes
 from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
@@ -126,7 +126,8 @@ class GraphView(View[Tape]):
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
         owed = {target for targets in state.targets.values() for target in targets}
-        nodes = [node_of(e, state, plan, tones, owed) for e in entries]
+        nodes = frames_of(state, plan)
+        nodes += [node_of(e, state, plan, tones, owed) for e in entries]
         nodes += [constant for e in entries for constant in constants_of(e, plan)]
         edges = [edge for e in entries for edge in edges_of(e, state, plan)]
         tokens = tokens_of(edges)
@@ -169,7 +170,7 @@ class GraphView(View[Tape]):
             return frozenset()
         places = [str(place.node) for place in path.places]
         steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
-        return frozenset({*places, *steps} & drawn)
+        return frozenset({*places, *steps, *(f"c{step}" for step in steps)} & drawn)
 
     def ids_of(self, event: Event, state: Tape, scene: Scene) -> Iterable[str]:
         """The box of the operation with its constants, or the two and the arrow along which it sent something back."""
