@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
     from widgets.views.difference.view import DifferenceView as DifferenceView
     from widgets.views.dual.view import DualView as DualView
+    from widgets.views.experiments.cost import CostView as CostView
+    from widgets.views.experiments.errors import ErrorView as ErrorView
+    from widgets.views.experiments.swell import SwellView as SwellView
     from widgets.views.graph.view import GraphView as GraphView
     from widgets.views.pipeline.view import PipelineView as PipelineView
     from widgets.views.ring.view import RingView as RingView
@@ -44,6 +47,8 @@ _HOME: dict[str, str] = {
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
     "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
+    "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
+    "SwellView": "views.experiments.swell",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots", "export_page": "export.several", "Look": "live.look",

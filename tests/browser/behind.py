@@ -6,6 +6,7 @@ Nothing here asks a view what it makes of events: a fold that counts wrongly sho
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from lab.events import (
     BackwardFinished,
     BackwardStarted,
     ChunkMoved,
+    CostMeasured,
+    ErrorMeasured,
     Evaluated,
     LeafUsed,
     NodeVisited,
@@ -26,6 +29,7 @@ from lab.events import (
     ReplicaAdvanced,
     RuleApplied,
     StepFinished,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     WorkerSeen,
@@ -33,6 +37,7 @@ from lab.events import (
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
 from widgets.pictures.theme import short
+from widgets.views.experiments.cost import WAYS
 from widgets.views.words import n_bytes, number
 
 Drawn = dict[str, Any]
@@ -290,6 +295,39 @@ def gradients(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert drawn["traces"][-1]["y"] == list(rows["counts"][int(first)])
 
 
+def errors(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The error of every step of every method, an error of 0 at the foot."""
+    told = rec.columns(ErrorMeasured, 0, p)
+    traces = {t["name"]: t for t in drawn["traces"]}
+    methods = np.asarray(told["method"])
+    for method, name in (("forward", "forward"), ("complex", "complex step")):
+        mine = np.flatnonzero(methods == method)
+        if len(mine):
+            assert np.allclose(traces[name]["x"], told["h"][mine])
+            known = [e for e in traces[name]["y"] if e is not None]
+            found = told["error"][mine]
+            assert np.allclose(known, np.maximum(found[np.isfinite(found)], 1e-18))
+    assert ("automatic" in traces) == ("automatic" in methods)
+
+
+def cost(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The time of every Jacobian: three lines by inputs, three by outputs."""
+    told = rec.columns(CostMeasured, 0, p)
+    for trace, (sweep, way) in zip(drawn["traces"], product(("inputs", "outputs"), WAYS), strict=False):
+        mine = np.flatnonzero((np.asarray(told["sweep"]) == sweep) & (np.asarray(told["way"]) == way))
+        assert trace["name"] == way
+        assert trace["x"] == told[f"n_{sweep}"][mine].tolist()
+        assert np.allclose(trace["y"], told["elapsed_ms"][mine])
+
+
+def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Four counts for each depth, and the tape grows by as many as the function has."""
+    told = rec.columns(SwellMeasured, 0, p)
+    columns = ("n_ops", "n_ops_shared", "n_gradient", "n_tape")
+    assert [t["y"] for t in drawn["traces"]] == [told[name].tolist() for name in columns]
+    assert drawn["traces"][-1]["y"] == [3 * depth for depth in range(1, k + 1)]
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -343,6 +381,8 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
+    "Error against step": errors, "Cost of a Jacobian": cost,
+    "Expression swell": swell,
     "Broadcasting of shapes": stretched, "vmap": mapped,
     "The gradient's graph": twice, "First nan": broken, "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,

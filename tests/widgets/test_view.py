@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import count_visits, jvp, record, tensor, vmap
+from lab import count_visits, jvp, measure_cost, measure_errors, measure_swell, record, sin, tensor, vmap
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -20,6 +20,9 @@ from widgets.view import View
 from widgets.views.broadcast.view import BroadcastView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
+from widgets.views.experiments.cost import CostView
+from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
@@ -70,6 +73,18 @@ def visited() -> Recording:
     return rec
 
 
+def tried() -> Recording:
+    return measure_errors(sin, 1.0, steps=[1e-12, 1e-8, 1e-4]).recording
+
+
+def priced() -> Recording:
+    return measure_cost(sizes=[1, 2], fixed=2, repeats=1).recording
+
+
+def swollen() -> Recording:
+    return measure_swell(sin, 3).recording
+
+
 def stretched() -> Recording:
     x, b = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True), tensor([1.0, 0.5, 2.0], requires_grad=True)
     with record() as rec:
@@ -93,6 +108,9 @@ GOLDEN = [
     (ContributionView, training(falling(9))),
     (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
     (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
+    (ErrorView, tried()), (ErrorView, recorded([])), (ErrorView, product_plus_x()),
+    (CostView, priced()), (CostView, recorded([])), (CostView, tried()),
+    (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
     (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
     (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),

@@ -19,6 +19,9 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
 from widgets.views.dual.view import DualView
+from widgets.views.experiments.cost import CostView
+from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
@@ -73,6 +76,12 @@ EXHIBITS: list[Exhibit] = [
     Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
     Exhibit("Visits", "Backward in topological order, then path by path: how often each node is visited.",
             VisitsView, "visits"),
+    Exhibit("Error against step", "Each difference has a best step, between a curve that it sees and digits that "
+            "cancel; the automatic derivative has none.", ErrorView, "errors", opens_at_end=True),
+    Exhibit("Cost of a Jacobian", "Forward mode is for few inputs, reverse mode for few outputs; the lines cross.",
+            CostView, "cost", opens_at_end=True),
+    Exhibit("Expression swell", "As one expression a derivative repeats what it needs again; the tape has it once.",
+            SwellView, "swell", opens_at_end=True),
     Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
             BroadcastView, "stretched"),
     Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",

@@ -16,8 +16,11 @@ from lab.autograd.tensor import tensor
 from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
+from lab.experiments.cost import measure_cost
+from lab.experiments.errors import measure_errors
+from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, sqrt, tanh
+from lab.ops import exp, sin, sqrt, tanh
 from lab.training import fit
 from lab.transforms import jvp, vmap
 
@@ -125,6 +128,24 @@ class Runs:
                 count_visits(y, order)
         rec.meta["title"] = "four squarings"
         return rec
+
+    @cached_property
+    def errors(self) -> Recording:
+        """Every method with many steps on a function of a number."""
+        self._say("Differences with many steps, against the truth ...")
+        return measure_errors(lambda x: exp(x) * sin(x) / x, 1.5).recording
+
+    @cached_property
+    def cost(self) -> Recording:
+        """Jacobians of a small network in three ways."""
+        self._say("Jacobians in three ways, with more and more inputs and outputs ...")
+        return measure_cost().recording
+
+    @cached_property
+    def swell(self) -> Recording:
+        """4 x (1 - x), put into itself."""
+        self._say("A function put into itself, differentiated by sympy ...")
+        return measure_swell(lambda x: 4.0 * x * (1.0 - x), 6).recording
 
     @cached_property
     def stretched(self) -> Recording:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    CostBegun,
+    ErrorsBegun,
     NodeVisited,
     OpBatched,
     OpRecorded,
@@ -15,12 +17,14 @@ from lab.events import (
     ReplicaAdvanced,
     RunFinished,
     StepFinished,
+    SwellBegun,
     TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
             OpBatched: "VmapView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""

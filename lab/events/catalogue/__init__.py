@@ -19,6 +19,17 @@ from lab.events.catalogue.engine import (
     ValueSeen,
     ValueWritten,
 )
+from lab.events.catalogue.experiments import (
+    BestStepFound,
+    CostBegun,
+    CostMeasured,
+    CrossingFound,
+    ErrorMeasured,
+    ErrorsBegun,
+    MethodRefused,
+    SwellBegun,
+    SwellMeasured,
+)
 from lab.events.catalogue.ranks import (
     ActionFinished,
     ActionStarted,
@@ -79,4 +90,13 @@ __all__ = [
     "ActivationMoved",
     "ActionStarted",
     "ActionFinished",
+    "ErrorsBegun",
+    "ErrorMeasured",
+    "BestStepFound",
+    "MethodRefused",
+    "CostBegun",
+    "CostMeasured",
+    "CrossingFound",
+    "SwellBegun",
+    "SwellMeasured",
 ]
