@@ -23,7 +23,7 @@ from lab.experiments.rule import measure_rule
 from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, maximum, sin, softmax, tanh
+from lab.ops import exp, maximum, sin, softmax, sqrt, tanh
 from lab.training import fit
 from lab.transforms import checkpoint, custom_vjp, jvp, vmap
 
@@ -208,6 +208,29 @@ class Runs:
         return measure_memory(
             plain=lambda: piece(piece(piece(piece(x)))).sum(), checkpoints=lambda: again(again(again(again(x)))).sum()
         ).recording
+
+    @cached_property
+    def twice(self) -> Recording:
+        """A gradient computed as a graph, and walked back itself."""
+        self._say("Walking a gradient back once more ...")
+        x = tensor(2.0, requires_grad=True, name="x")
+        with record(detail="value") as rec:
+            (x * x * x).backward(create_graph=True)
+            slope, x.grad = x.grad, None
+            assert slope is not None
+            slope.backward()
+        rec.meta["title"] = "second derivative of x * x * x"
+        return rec
+
+    @cached_property
+    def broken(self) -> Recording:
+        """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
+        self._say("Making a gradient infinite ...")
+        x = tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+        with record(detail="value") as rec, np.errstate(all="ignore"):
+            (sqrt(x * x) - 1.0).sum().backward()
+        rec.meta["title"] = "sum(sqrt(x * x) - 1)"
+        return rec
 
     @cached_property
     def network(self) -> Recording:
