@@ -6,7 +6,7 @@ All that happens is said in events; a loss or a gradient that is no number stops
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from lab.data import Batch, Dataset, Loader
 from lab.errors import GradientError, RunError
 from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
 from lab.events.gate import clock
-from lab.nn.module import leaf_of
+from lab.nn.module import Module, leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
@@ -38,6 +38,8 @@ class Sound(NamedTuple):
     step: int
     accuracy: float
     optimizer: Snapshot
+    buffers: Mapping[str, npt.NDArray[Any]] = {}
+    """Of the model. They change where it trains in one process only: what remembers calls is refused by ranks."""
 
 
 class Standing(NamedTuple):
@@ -78,7 +80,7 @@ class Training(Here):
         self._batches: Iterator[Batch] = iter(())
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
         self._first_loss = math.nan
-        self._sound = Sound(0, math.nan, optimizer.snapshot())
+        self._sound = Sound(0, math.nan, optimizer.snapshot(), self._buffers())
         self._bounds: dict[str, float] = {}
         self._broke_at = 0  # the step in which a bound held last: done again, it passes
 
@@ -192,8 +194,11 @@ class Training(Here):
             bus.emit(HyperparameterChanged(self.step, name, value))
 
     def rewind(self) -> None:
-        self.step, self.accuracy, snapshot = self._sound
+        self.step, self.accuracy, snapshot, buffers = self._sound
         self.optimizer.restore(snapshot)
+        own = dict(self._named_buffers())
+        for name, value in buffers.items():
+            own[name].value = value.copy()
         self.optimizer.zero_grad()
         self._batch, self._batches, self._broke_at = None, iter(()), 0
 
@@ -244,7 +249,13 @@ class Training(Here):
         if math.isnan(self._first_loss):
             self._first_loss = loss
         if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
-            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot())
+            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot(), self._buffers())
+
+    def _buffers(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: tensor.value.copy() for name, tensor in self._named_buffers()}
+
+    def _named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        return self.model.named_buffers() if isinstance(self.model, Module) else iter(())
 
     def _is_finite(self) -> bool:
         """Whether all parameters are, the same on all ranks."""

@@ -17,7 +17,7 @@ from lab.events import (
     StepFinished,
     bus,
 )
-from lab.nn import Linear, Module, mlp, mse
+from lab.nn import BatchNorm1d, Linear, Module, Sequential, mlp, mse
 from lab.optim import SGD, Adam, Exponential, RMSprop, clip_by_global_norm
 from lab.parallel import DataParallel, Pipeline
 from lab.training import evaluate, fit
@@ -283,6 +283,23 @@ def test_rewinding_returns_to_the_last_sound_evaluation_and_training_goes_on():
     untroubled = model()
     fit(untroubled, TRAIN, epochs=6, batch_size=40, optimizer=SGD(untroubled.parameters(), 0.1)).wait(SOON)
     assert bits(network) == bits(untroubled)
+
+
+def test_rewinding_brings_running_statistics_back_too():
+    network = Sequential(Linear(2, 8, rng=0), BatchNorm1d(8), Linear(8, 2, rng=1))
+    optimizer = SGD(network.parameters(), 0.1)
+    run = fit(network, TRAIN, validation=TEST, epochs=6, batch_size=40, optimizer=optimizer, paused=True)
+    paused(run).step(3)
+    at_three = bits(network) if paused(run) else None
+    assert network[1].training
+    run.set("learning_rate", 1e38)
+    run.resume()
+    with pytest.raises(RunError):
+        run.wait(SOON)
+    assert bits(network) != at_three
+    run.rewind()
+    assert (run.progress[0], bits(network)) == (3, at_three)
+    run.stop()
 
 
 def test_a_state_whose_loss_exploded_is_none_to_come_back_to():

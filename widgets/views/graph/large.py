@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from widgets.pictures.scene import Scene, Token
 from widgets.tape import wording
-from widgets.tape.tape import Entry, Tape, newest_first
+from widgets.tape.tape import Entry, Tape
 from widgets.views.graph.board import Board
-from widgets.views.graph.drawing import Drawing, boxes_of
+from widgets.views.graph.drawing import Drawing, boxes_of, newest_op
 from widgets.views.graph.group import Group
 from widgets.views.graph.groups import Groups
 from widgets.views.graph.parts import TOKENS, legend_words
@@ -47,12 +47,14 @@ class Large:
         self._for_hits: set[str] = set()
         self._hay: dict[int, str] = {}
         self._changed = False
+        self._entries: Mapping[int, Entry] = {}
         self._board: Board | None = None
         self._drawing: Drawing | None = None
         self._lit: tuple[object, frozenset[str]] = None, frozenset()
 
     def grow(self, entries: Mapping[int, Entry]) -> None:
         """Take what came since."""
+        self._entries = entries
         if self.groups.n_seen == len(entries):
             return
         for node in self.groups.grow(entries):
@@ -109,10 +111,17 @@ class Large:
         """The pass that is shown: the chosen one, or that of the newest operation."""
         if self.chosen is not None and 0 <= self.chosen < len(self.groups.roots):
             return self.groups.roots[self.chosen]
-        for node in newest_first(state.entries):
-            if node in self.groups.order:
-                return self.groups.pass_of(node)
-        return self.groups.roots[0]
+        newest = newest_op(state, self.groups.order)
+        return self.groups.pass_of(self.groups.ops[newest]) if newest >= 0 else self.groups.roots[0]
+
+    def called(self, state: Tape) -> str:
+        """What the shown pass is called."""
+        return f"pass {self.groups.roots.index(self.root(state)) + 1}"
+
+    def begun(self, state: Tape) -> bool:
+        """Whether anything of the shown pass is there: of one that the reader chose it may not be."""
+        root = self.root(state)
+        return root is self.groups.roots[0] or newest_op(state, self.groups.order) >= root.first
 
     def drawing(self, state: Tape, end: Tape) -> Drawing:
         """Boxes and edges of a state; `end` is the newest one, which decides where they stand."""
@@ -132,6 +141,9 @@ class Large:
 
     def scene(self, state: Tape, end: Tape, selected: str, title: str) -> Scene:
         """The whole picture."""
+        self.grow(end.entries)
+        if not self.begun(state):
+            return Scene(caption=self.caption(state), title=title, instead=f"{self.called(state)} has not begun here")
         drawing = self.drawing(state, end)
         edges = drawing.edges
         tokens = [Token(edges[k].id, duration=600.0, backward=edges[k].state == "backward")
@@ -148,6 +160,12 @@ class Large:
         if self._drawing is None or selected in self._drawing.nodes:
             return selected if self._drawing is not None else ""
         return self._drawing.board.seen.get(int(selected), "") if selected.isdigit() else ""
+
+    def op_of(self, box: str) -> str:
+        """The operation that a box shows, where a group is nothing else; else the box."""
+        group = self.group(box)
+        node = self.groups.only(group, self._board.root) if group is not None and self._board is not None else None
+        return box if node is None else str(node)
 
     def inside(self, selected: str) -> list[int]:
         """The nodes that a box stands for."""
@@ -198,12 +216,14 @@ class Large:
     def caption(self, state: Tape) -> str:
         """The point of the picture in a sentence or two."""
         root = self.root(state)
+        if not self.begun(state):
+            words = f"{self.called(state).capitalize()} has not begun at this moment: it is {self._which(root)}."
+            return f"{words} Step on, or choose another."
         if self.found:
             return self.told_hits()
-        n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
+        n = min(root.last, newest_op(state, self.groups.order)) - root.first + 1
         words = f"{n:,} operation{'s' * (n != 1)}, by module: a box with a + is a group, open it to see what it holds."
-        words = words if n > 0 else "This pass has not begun at this moment."
-        older = self.told_passes(root)
+        older = " ".join(filter(None, [self.told_passes(root), self.told_sums(), self.told_apart()]))
         s = "s" * (state.n_left_out != 1)
         left = f"{state.n_left_out:,} more operation{s} came after {len(state.entries):,} and are not kept."
         return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))
@@ -215,7 +235,7 @@ class Large:
         n = len(self.groups.ops) if ops == len(self.hits) else self.groups.n_seen
         match = "matches" if len(self.hits) == 1 and n == 1 else "match"
         seen = self._board.seen if self._board is not None and self.n_boxes else {}
-        shut = [box for node in self.hits if not (box := seen.get(node, "0")).isdigit()]
+        shut = [box for node in self.hits if not self.op_of(box := seen.get(node, "0")).isdigit()]
         groups = f"{len(set(shut)):,} closed group{'s' * (len(set(shut)) > 1)}"
         some = f", {len(shut):,} of them" if len(shut) < len(self.hits) else ","
         where = f"{some} in {groups}" if shut else ""
@@ -226,18 +246,44 @@ class Large:
         roots = self.groups.roots
         if len(roots) < 2:
             return ""
-        k = roots.index(root)
         others = len(roots) - 1
         ops = sum(r.n_ops for r in roots) - root.n_ops
-        which = "the newest" if k == len(roots) - 1 else f"number {k + 1}"
         counted = f"{ops:,} operation{'s' * (ops != 1)}"
         rest = f"the other{'s' * (others > 1)} ({counted}) {'are' if others > 1 else 'is'} not drawn"
-        return f"This is {which} of {len(roots)} passes; {rest}."
+        return f"This is {self._which(root)}; {rest}."
+
+    def told_sums(self) -> str:
+        """That the gradients of leaves are of more than the pass whose values are drawn, where that is so."""
+        n = max((self._entries[leaf].n_summed for leaf in self.groups.leaves), default=0)
+        if n < 2 or len(self.groups.roots) < 2:
+            return ""
+        return f"The gradients of tensors that you made are sums over {n} backward walks, not over this pass alone."
+
+    def told_apart(self) -> str:
+        """Which boxes stand beside the group that they are a part of."""
+        apart = self._board.apart if self._board is not None else []
+        if not apart:
+            return ""
+        names = ", ".join(wording.clipped(self.names.short[n]) for n in apart[:3]) + "…" * (len(apart) > 3)
+        one = len(apart) == 1
+        return (
+            f"{names} {'is' if one else 'are'} pinned: a part of the group beside {'it' if one else 'them'};"
+            " the arrows out of the group and back into it are no cycle."
+        )
+
+    def _which(self, root: Group) -> str:
+        """A pass among all of them, in words."""
+        roots = self.groups.roots
+        k = roots.index(root) + 1
+        return f"{'the newest' if k == len(roots) else f'number {k}'} of {len(roots)} passes"
 
     def text(self, state: Tape, end: Tape) -> str:
         """The picture in words: what happened last, then its boxes, indented as the frames are."""
-        drawing = self.drawing(state, end)
+        self.grow(end.entries)
         told = [sentence(state, self.names.full), self.caption(state)]
+        if not self.begun(state):
+            return "\n".join(told)
+        drawing = self.drawing(state, end)
         sheets, boxes = drawing.board.places, drawing.nodes.values()
         for node in boxes:
             if len(told) > LINES:
@@ -248,13 +294,6 @@ class Large:
         if more:
             told.append(f"and {more:,} more boxes")
         return "\n".join(told)
-
-
-def _newest(state: Tape, groups: Groups) -> int:
-    for node in newest_first(state.entries):
-        if node in groups.order:
-            return node
-    return -1
 
 
 def _rounded(largest: float) -> float:
