@@ -386,3 +386,37 @@ def test_in_a_player_at_the_end_the_list_of_steps_says_latest():
     player.to_end()
     assert view._choice.label == "latest"
     player.dispose()
+
+
+@pytest.mark.parametrize("order", ["gpipe", "1f1b"])
+def test_held_between_two_ticks_the_picture_by_time_says_of_each_stage_what_the_one_by_ticks_says(order):
+    slots = check_schedule(order, 2, 4, forward=1, backward=1).slots
+    for tick in range(1, round(max(s.stop for s in slots))):
+        rec = recorded_by_ranks(told([s for s in slots if s.stop <= tick], 0.0, n_stages=2))
+        by_time, by_ticks = PipelineView(rec), PipelineView(rec)
+        by_ticks.follows = True
+        said = [
+            [(n.id, n.state, n.sublabel) for n in view.picture_at(len(rec)).nodes if n.kind == "device"]
+            for view in (by_time, by_ticks)
+        ]
+        assert said[0] == said[1]
+    assert any(words == "F3 done" or words.startswith("B") for _, _, words in said[0])
+
+
+def test_before_a_step_is_over_no_row_is_called_ideal_and_the_caption_says_when_it_will_be():
+    rec = recorded_by_ranks(told(check_schedule("gpipe", 2, 4).slots[:5], 0.0, n_stages=2))
+    scene = PipelineView(rec).picture_at(len(rec))
+    assert not any(mark.text == "ideal" for mark in scene.marks)
+    assert "is drawn when a step is over" in scene.caption
+    rec = pipeline("gpipe", 2, 4)
+    scene = PipelineView(rec).picture_at(len(rec))
+    assert sum(mark.text == "ideal" for mark in scene.marks) == 2
+    assert "is drawn when" not in scene.caption
+
+
+def test_a_bar_that_makes_all_others_thin_is_named():
+    slots = [*check_schedule("gpipe", 2, 4).slots]
+    assert "load their kernels" not in PipelineView(recorded_by_ranks(told(slots, 0.0))).picture_at(10**6).caption
+    slow = [s._replace(start=s.start + 900 * bool(k), stop=s.stop + 900) for k, s in enumerate(slots)]
+    rec = recorded_by_ranks(told(slow, 0.0))
+    assert "F0 of rank 0 took 901 ms, others" in PipelineView(rec).picture_at(len(rec)).caption

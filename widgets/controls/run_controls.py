@@ -105,7 +105,8 @@ class RunControls:
                           tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
-        self._breakpoints, self._step_picture = Breakpoints(self.run, self._ask), StepPicture(self.run)
+        self._breakpoints = Breakpoints(self.run, self._ask)
+        self._step_picture = StepPicture(self.run, self._parts["Step"].focus)
         has = self.run.hyperparameters
         self._sliders |= {name: self._slider(name, has[name]) for name in self.hyperparameters if name in has}
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")

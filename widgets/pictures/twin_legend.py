@@ -1,4 +1,4 @@
-"""The legend below a still scene: what its marks mean, each drawn as in the picture, as `frontend/common.js` draws it."""
+"""The legend below a still scene: its marks, each drawn as in the picture, and what they mean."""
 
 from __future__ import annotations
 
@@ -45,4 +45,5 @@ def sign(mark: str) -> str:
     if mark in MARKS:
         return badge(mark)
     kind, _, state = mark.partition(":")
-    return node_element(Node("sign", 0, 0, 14 if kind == "rank" else 24, 14, "", kind=kind, state=state or "idle"), Scene())
+    box = Node("sign", 0, 0, 14 if kind == "rank" else 24, 14, "", kind=kind, state=state or "idle")
+    return node_element(box, Scene())
