@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from widgets.views.dual.view import DualView as DualView
     from widgets.views.experiments.cost import CostView as CostView
     from widgets.views.experiments.errors import ErrorView as ErrorView
+    from widgets.views.experiments.memory import MemoryView as MemoryView
+    from widgets.views.experiments.rule import RuleView as RuleView
+    from widgets.views.experiments.slopes import SlopesView as SlopesView
     from widgets.views.experiments.swell import SwellView as SwellView
     from widgets.views.graph.view import GraphView as GraphView
     from widgets.views.pipeline.view import PipelineView as PipelineView
@@ -48,7 +51,8 @@ _HOME: dict[str, str] = {
     "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
-    "SwellView": "views.experiments.swell",
+    "SwellView": "views.experiments.swell", "SlopesView": "views.experiments.slopes",
+    "RuleView": "views.experiments.rule", "MemoryView": "views.experiments.memory",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots", "export_page": "export.several", "Look": "live.look",

@@ -19,8 +19,9 @@ from lab.events.table import Table
 
 Mask = npt.NDArray[np.bool_]
 
-MACHINE_KINDS = frozenset({"WorkerSeen", "ClockAligned", "StrangerRefused", "RunStateChanged"})
-"""How workers, clocks and the reader's own clicks were: two runs of one computation differ in these."""
+MACHINE_KINDS = frozenset({"WorkerSeen", "ClockAligned", "StrangerRefused", "RunStateChanged",
+                           "CrossingFound", "MemorySampled", "PeakFound"})  # fmt: skip
+"""How workers, clocks, memory and the reader's own clicks were: two runs of one computation differ in these."""
 MACHINE_FIELDS = frozenset({"pid", "worker", "generation", "file", "line", "reason"})
 """Numbers of processes and launches, addresses (also within reasons), the place of a line, which an edit moves."""
 RUN_FIELDS = {"RunStarted": ("name", "n_steps", "n_epochs"), "RunFinished": ("name",),

@@ -15,6 +15,7 @@ from lab.events.catalogue import (
     BackwardFinished,
     BackwardStarted,
     BestStepFound,
+    ChoiceKnown,
     ChunkMoved,
     CollectiveFinished,
     CollectiveStarted,
@@ -24,10 +25,14 @@ from lab.events.catalogue import (
     ErrorMeasured,
     ErrorsBegun,
     Evaluated,
+    FaultFound,
     GradientCleared,
     GradientStored,
     HyperparameterChanged,
+    JacobianCompared,
     LeafUsed,
+    MemoryBegun,
+    MemorySampled,
     MethodRefused,
     NodeVisited,
     OpBatched,
@@ -35,13 +40,17 @@ from lab.events.catalogue import (
     OpRecorded,
     ParameterMeasured,
     ParametersKept,
+    PeakFound,
     RankFinished,
     RankLost,
     RankStarted,
     ReplicaAdvanced,
     RuleApplied,
+    RuleCheckBegun,
     RunFinished,
     RunStarted,
+    SlopesBegun,
+    SlopesMeasured,
     StepFinished,
     SwellBegun,
     SwellMeasured,
@@ -107,15 +116,16 @@ def place_of(recording: Recording, event: Event, position: int, rank: int) -> Pl
 
 def place_of_node(recording: Recording, node: int, position: int, rank: int) -> Place:
     """The operation or leaf that had this number at a position."""
-    for kind in (OpRecorded, LeafUsed):
+    for kind in (OpRecorded, TangentPushed, LeafUsed):
         columns = recording.columns(kind, 0, position + 1)
         rows = np.flatnonzero((columns["node"] == node) & (columns["rank"] == rank))
         if not len(rows):
             continue
         found = recording[int(columns["position"][rows[-1]])]
-        if isinstance(found, OpRecorded):
-            return Place(found.op, "", found.module, found.file, found.line, recording.source(found.file, found.line))
-        if isinstance(found, LeafUsed):
+        if isinstance(found, OpRecorded | TangentPushed) and found.op:
+            text = recording.source(found.file, found.line)
+            return Place(found.op, "", getattr(found, "module", ""), found.file, found.line, text)
+        if isinstance(found, LeafUsed | TangentPushed):
             return Place(called=found.name or "without a name")
     return Place()
 
@@ -203,6 +213,15 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     CrossingFound: lambda e, _: f"{e.faster} beats {e.slower} from {digits(e.at)} {e.sweep} on",
     SwellBegun: lambda e, _: f"{e.function} put into itself",
     SwellMeasured: lambda e, _: f"depth {e.depth}: {counted(e.n_ops, 'operation')} in the derivative",
+    SlopesBegun: lambda e, _: f"slopes of {e.function} from both sides",
+    SlopesMeasured: lambda e, _: f"slopes by {e.entry}: {digits(e.left)} and {digits(e.right)}",
+    ChoiceKnown: lambda e, _: f"{e.library} takes {digits(e.slope)} by {e.entry}",
+    RuleCheckBegun: lambda e, _: f"derivatives of {e.function} held against differences",
+    JacobianCompared: lambda e, _: f"{e.what} in {e.mode}: {'right' if e.ok else 'WRONG'}",
+    FaultFound: lambda e, _: f"the rule of {e.op} for {e.argument} is at fault",
+    MemoryBegun: lambda e, _: short(f"memory of {', '.join(e.ways)}"),
+    MemorySampled: lambda e, _: f"{e.way}, {e.phase} of {e.op}: {e.n_bytes:,} bytes are held",
+    PeakFound: lambda e, _: f"{e.way}: at most {e.n_bytes:,} bytes",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

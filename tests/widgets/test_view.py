@@ -8,7 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from lab import count_visits, jvp, measure_cost, measure_errors, measure_swell, record, sin, tensor, vmap
+from lab import (
+    checkpoint,
+    count_visits,
+    jvp,
+    measure_cost,
+    measure_errors,
+    measure_memory,
+    measure_rule,
+    measure_slopes,
+    measure_swell,
+    record,
+    relu,
+    sin,
+    tensor,
+    vmap,
+)
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -22,6 +37,9 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.rule import RuleView
+from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
@@ -98,6 +116,19 @@ def mapped() -> Recording:
     return rec
 
 
+def kinked() -> Recording:
+    return measure_slopes(relu, 0.0).recording
+
+
+def judged() -> Recording:
+    return measure_rule(lambda x: relu(x) * x, (tensor([1.0, -2.0]),)).recording
+
+
+def held() -> Recording:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -113,6 +144,9 @@ GOLDEN = [
     (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
     (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
     (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
+    (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
+    (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
+    (MemoryView, held()), (MemoryView, recorded([])), (MemoryView, tried()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

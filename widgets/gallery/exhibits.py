@@ -21,6 +21,9 @@ from widgets.views.difference.view import DifferenceView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.rule import RuleView
+from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
 from widgets.views.pipeline.view import PipelineView
@@ -62,6 +65,12 @@ def _two_steps(stops: Positions) -> Positions:
     return np.append(stops[:4], stops[-4:])
 
 
+def _lit(view: GraphView) -> GraphView:
+    """The graph with the first nan or infinity lit."""
+    view.light_nonfinite()
+    return view
+
+
 EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
@@ -80,6 +89,16 @@ EXHIBITS: list[Exhibit] = [
             BroadcastView, "stretched"),
     Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
             VmapView, "mapped", opens_at_end=True),
+    Exhibit("Slopes at a kink", "A tie of two: every slope of the fan is as good, and each library takes one.",
+            SlopesView, "slopes", opens_at_end=True),
+    Exhibit("A rule against differences", "A rule of softmax that forgets what is beside the diagonal, found entry by "
+            "entry.", RuleView, "rule", opens_at_end=True),
+    Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
+            MemoryView, "memory", opens_at_end=True),
+    Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
+            GraphView, "twice", opens_at_end=True),
+    Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",
+            GraphView, "broken", lambda runs: _lit(GraphView(runs.broken)), opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

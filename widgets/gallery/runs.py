@@ -18,11 +18,14 @@ from lab.data import digits
 from lab.events import Recording, record
 from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
+from lab.experiments.memory import measure_memory
+from lab.experiments.rule import measure_rule
+from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, sin, tanh
+from lab.ops import exp, maximum, sin, softmax, sqrt, tanh
 from lab.training import fit
-from lab.transforms import jvp, vmap
+from lab.transforms import checkpoint, custom_vjp, jvp, vmap
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -172,6 +175,61 @@ class Runs:
         with record(detail="value") as rec:
             vmap(layer, in_axes=1)(examples)
         rec.meta["title"] = "a softmax layer over five examples"
+        return rec
+
+    @cached_property
+    def slopes(self) -> Recording:
+        """The larger of x and 0 at a tie."""
+        self._say("Slopes from both sides of a kink ...")
+        return measure_slopes(lambda x: maximum(x, 0.0), 0.0).recording
+
+    @cached_property
+    def rule(self) -> Recording:
+        """A rule for softmax with the diagonal of its Jacobian only."""
+        self._say("A wrong rule against differences ...")
+
+        def diagonal(x: Any) -> Any:
+            return softmax(x)
+
+        rule = custom_vjp(diagonal).defvjp(lambda x: (softmax(x), softmax(x)), lambda s, ct: (ct * s * (1.0 - s),))
+        x = tensor([0.5, -1.0, 0.25, 2.0])
+        return measure_rule(lambda x: rule(2.0 * x), (x,), modes=("rev",)).recording
+
+    @cached_property
+    def memory(self) -> Recording:
+        """A chain of sines in four pieces, with checkpoints and without."""
+        self._say("Memory over forward and backward, with checkpoints and without ...")
+        x = tensor(np.linspace(0.0, 1.0, 100_000), requires_grad=True)
+
+        def piece(x: Any) -> Any:
+            return sin(sin(sin(sin(x))))
+
+        again = checkpoint(piece)
+        return measure_memory(
+            plain=lambda: piece(piece(piece(piece(x)))).sum(), checkpoints=lambda: again(again(again(again(x)))).sum()
+        ).recording
+
+    @cached_property
+    def twice(self) -> Recording:
+        """A gradient computed as a graph, and walked back itself."""
+        self._say("Walking a gradient back once more ...")
+        x = tensor(2.0, requires_grad=True, name="x")
+        with record(detail="value") as rec:
+            (x * x * x).backward(create_graph=True)
+            slope, x.grad = x.grad, None
+            assert slope is not None
+            slope.backward()
+        rec.meta["title"] = "second derivative of x * x * x"
+        return rec
+
+    @cached_property
+    def broken(self) -> Recording:
+        """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
+        self._say("Making a gradient infinite ...")
+        x = tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+        with record(detail="value") as rec, np.errstate(all="ignore"):
+            (sqrt(x * x) - 1.0).sum().backward()
+        rec.meta["title"] = "sum(sqrt(x * x) - 1)"
         return rec
 
     @cached_property

@@ -10,12 +10,15 @@ from lab.events import (
     CollectiveStarted,
     CostBegun,
     ErrorsBegun,
+    MemoryBegun,
     NodeVisited,
     OpBatched,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
+    RuleCheckBegun,
     RunFinished,
+    SlopesBegun,
     StepFinished,
     SwellBegun,
     TangentPushed,
@@ -24,8 +27,8 @@ from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
-            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
-            OpBatched: "VmapView",
+            OpBatched: "VmapView", ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
+            SlopesBegun: "SlopesView", RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

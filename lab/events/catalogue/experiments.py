@@ -131,3 +131,117 @@ class SwellMeasured(Event):
     """That function and backward walk run together."""
     expression: str
     """The derivative, "" where it is long."""
+
+
+# --- slopes at a kink ---------------------------------------------------------------------------------------------
+
+
+@event
+class SlopesBegun(Event):
+    """`lab.measure_slopes` begins: a function is looked at from both sides of a point."""
+
+    function: str
+
+
+@event
+class SlopesMeasured(Event):
+    """By one entry of the argument: the slopes from both sides, and what the lab takes."""
+
+    entry: str
+    """"x", or as "x[0, 1]"."""
+    at: float
+    value: float
+    """Of the function."""
+    left: float
+    right: float
+    """Slopes from the two sides, by differences; nan where the function has none, infinite where they grow for ever."""
+    taken: tuple[float, ...]
+    """The derivative that the lab takes under each convention of `lab.config.KINKS`, in their order."""
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    """The function around the point."""
+
+
+@event
+class ChoiceKnown(Event):
+    """What another library takes at the same place, as its documentation or source says: it did not run."""
+
+    entry: str
+    library: str
+    slope: float
+    source: str
+
+
+# --- a rule held against differences ------------------------------------------------------------------------------
+
+
+@event
+class RuleCheckBegun(Event):
+    """`lab.measure_rule` begins: derivatives of a function are held against differences, entry by entry."""
+
+    function: str
+
+
+@event
+class JacobianCompared(Event):
+    """A Jacobian by one mode and the same by differences: at most 32 x 32 entries, among them the worst."""
+
+    what: str
+    """The function, or the operation at fault when it was checked alone."""
+    mode: str
+    """In words, as "reverse mode" or "forward mode of reverse mode"."""
+    ok: bool
+    arguments: tuple[str, ...]
+    """Names of the columns."""
+    results: tuple[str, ...]
+    """Names of the rows."""
+    expected: tuple[float, ...]
+    """By differences, row by row."""
+    actual: tuple[float, ...]
+    """By the mode."""
+    errors: tuple[float, ...]
+    """Of each entry, as a multiple of what is allowed."""
+
+
+@event
+class FaultFound(Event):
+    """The first operation whose derivative is wrong by itself."""
+
+    op: str
+    argument: str
+    where: str
+    """File and line, or cell and line, that asked for it."""
+
+
+# --- memory over forward and backward -----------------------------------------------------------------------------
+
+
+@event
+class MemoryBegun(Event):
+    """`lab.measure_memory` begins: functions run forward and back, one after the other."""
+
+    ways: tuple[str, ...]
+
+
+@event
+class MemorySampled(Event):
+    """How much memory was held right after one operation, or one node of the backward walk, beyond what was before."""
+
+    way: str
+    number: int
+    """Of this sample in its run, from 1 on."""
+    phase: str
+    """"forward", "backward", or "replay": an operation that runs again while backward needs what it saved."""
+    op: str
+    n_bytes: int
+
+
+@event
+class PeakFound(Event):
+    """The most that one run held, also between two samples."""
+
+    way: str
+    n_bytes: int
+    n_ops: int
+    """Operations that ran, those that were replayed counted again."""
+    n_replayed: int

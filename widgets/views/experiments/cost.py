@@ -39,7 +39,8 @@ class CostView(ExperimentView):
 
         measured, begun = of(rows, CostMeasured), of(rows, CostBegun)[0]
         figure = go.Figure(layout=_layout(begun.fixed))
-        for sweep, (x, y) in PANELS.items():
+        times = [e.elapsed_ms for e in measured] or [1.0]
+        for sweep, (x, y) in PANELS.items():  # panel by panel, as plotly keeps them
             for k, way in enumerate(WAYS):
                 mine = [e for e in measured if (e.sweep, e.way) == (sweep, way)]
                 figure.add_scatter(
@@ -48,14 +49,12 @@ class CostView(ExperimentView):
                     line={"dash": theme.DASHES[k]}, marker={"symbol": SYMBOLS[k], "size": 7},
                     hovertext=[f"{way}: {_passes(e)}" for e in mine],
                 )  # fmt: skip
-        times = [e.elapsed_ms for e in measured] or [1.0]
-        for crossing in of(rows, CrossingFound):
-            x, y = PANELS[crossing.sweep]
-            figure.add_scatter(
-                x=[crossing.at] * 2, y=[min(times), max(times)], xaxis=x, yaxis=y, mode="lines", showlegend=False,
-                name=_told(crossing), line={"dash": "dot", "width": 1.5},
-                meta={"like": WAYS.index(crossing.slower if crossing.faster == "reverse" else crossing.faster)},
-            )  # fmt: skip
+            for crossing in (e for e in of(rows, CrossingFound) if e.sweep == sweep):
+                other = crossing.slower if crossing.faster == "reverse" else crossing.faster
+                figure.add_scatter(
+                    x=[crossing.at] * 2, y=[min(times), max(times)], xaxis=x, yaxis=y, mode="lines", showlegend=False,
+                    name=_told(crossing), line={"dash": "dot", "width": 1.5}, meta={"like": WAYS.index(other)},
+                )  # fmt: skip
         return figure, _caption(rows)
 
     def told(self, rows: Rows) -> str:

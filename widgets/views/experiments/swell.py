@@ -53,9 +53,10 @@ class SwellView(ExperimentView):
 
 
 def _line(e: SwellMeasured) -> str:
+    plural = "s" * (e.n_ops != 1)
     return (
-        f"Depth {e.depth}: {e.n_ops:,} operation{'s' * (e.n_ops != 1)} in the derivative, "
-        f"{e.n_ops_shared:,} with shared parts; {e.n_tape:,} on the tape, {e.n_gradient:,} forward and backward."
+        f"Depth {e.depth}: {e.n_ops:,} operation{plural} in the derivative, {e.n_ops_shared:,} with shared parts;"
+        f" {e.n_tape:,} on the tape, {e.n_gradient:,} forward and backward."
     )
 
 
