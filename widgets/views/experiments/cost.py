@@ -61,7 +61,11 @@ class CostView(ExperimentView):
         measured = of(rows, CostMeasured)
         if not measured:
             return "Nothing is measured yet."
-        lines = [_line(measured[-1]), *(f"{_told(e)}." for e in of(rows, CrossingFound)), *map(_line, measured[:-1])]
+        lines = [
+            _line(measured[-1]),
+            *(f"F{_told(e)[1:]}." for e in of(rows, CrossingFound)),
+            *map(_line, measured[:-1]),
+        ]
         return "\n".join(lines)
 
 
