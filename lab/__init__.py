@@ -34,6 +34,7 @@ _ROOMS: dict[str, str] = {
     "lab.experiments.swell": "measure_swell",
     "lab.events": "Recording first_difference listen record",
     "lab.graph": "Graph make_graph",
+    "lab.memory": "gc_threshold",
     "lab.ops": "PRIMITIVES random_key",
     "lab.training": "evaluate fit last_run runs step_through",
     "lab.transforms": "check_grads checkpoint custom_jvp custom_vjp grad hessian hvp jacfwd jacrev jit jvp linearize "

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from widgets.player.side_by_side import SideBySide as SideBySide
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
+    from widgets.views.broadcast.view import BroadcastView as BroadcastView
     from widgets.views.cluster.view import ClusterView as ClusterView
     from widgets.views.contributions.view import ContributionView as ContributionView
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from widgets.views.training.gradient import GradientView as GradientView
     from widgets.views.training.loss import LossView as LossView
     from widgets.views.visits.view import VisitsView as VisitsView
+    from widgets.views.vmap.view import VmapView as VmapView
     from widgets.views.why.view import WhyView as WhyView
 
 _HOME: dict[str, str] = {
@@ -46,6 +48,7 @@ _HOME: dict[str, str] = {
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
+    "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
     "SwellView": "views.experiments.swell", "SlopesView": "views.experiments.slopes",

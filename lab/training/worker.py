@@ -45,7 +45,7 @@ class Worker:
         self._n_granted = 0  # steps that may be done although it is paused
         self._free = False  # nobody counts the steps
         self._requests: deque[Callable[[], None]] = deque()  # what the thread shall do between two steps
-        self._values = dict(job.hyperparameters)
+        self._values: dict[str, float] = {}  # hyperparameters that were set by hand, maybe not in the job yet
         self._state = self._told_state = "running"
         self._elapsed_s = 0.0
         self._trouble: RunError | None = None

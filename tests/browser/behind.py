@@ -22,6 +22,7 @@ from lab.events import (
     LeafUsed,
     MemorySampled,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     ParameterMeasured,
     RankStarted,
@@ -178,6 +179,44 @@ def visits(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert node["sublabel"] == f"in order {pairs['topological', int(name)]}×"
         assert node["gradient"] == f"path by path {pairs['path', int(name)]}×"
     assert drawn["nodes"].keys() == {*map(str, rec.columns(NodeVisited)["node"].tolist())}
+
+
+def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row of cells for each operand: NumPy says which of them are stretched; what was sent is the sum over these."""
+    ops, rules = rec.columns(OpRecorded), rec.columns(RuleApplied, 0, p)
+    shapes = {n: tuple(s) for kind in (LeafUsed, OpRecorded)
+              for n, s in zip(*(rec.columns(kind)[f] for f in ("node", "shape")), strict=True)}  # fmt: skip
+    wide = {n: parents for n, parents in zip(ops["node"], ops["parents"], strict=True)
+            if len({shapes[q] for q in parents}) > 1}  # fmt: skip
+    told = [n for n in (rules["node"] if len(rules["node"]) else rec.columns(OpRecorded, 0, p)["node"]) if n in wide]
+    rows, cells = wide[told[-1]], {n: c for n, c in drawn["nodes"].items() if "." in n}
+    out = shapes[told[-1]]
+    for i, q in enumerate(rows):
+        steps = np.broadcast_to(np.empty(shapes[q]), out).strides
+        now = [cells[f"o{i}.{axis}"]["state"] == "active" for axis in range(len(out))]
+        assert now == [step == 0 and n > 1 for step, n in zip(steps, out, strict=True)]
+    seen = rec.columns(ValueSeen, 0, p)
+    for n, source, i, shape in zip(*(seen[f] for f in ("node", "source", "argument", "shape")), strict=True):
+        if source == told[-1]:
+            assert drawn["nodes"][f"o{i}"]["gradient"]
+            assert tuple(shape) == shapes[n]
+
+
+SIDES = "one", "all"
+
+
+def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row for each value: its axes, and with that of the members in front of those that are not shared."""
+    told, nodes = rec.columns(OpBatched, 0, p), drawn["nodes"]
+    rows = zip(*(told[name].tolist() for name in ("node", "size", "axis")), told["shape"], strict=True)
+    for node, size, axis, shape in rows:
+        words = {side: {n: c["label"] for n, c in nodes.items() if n.startswith(f"{node}{side}.")} for side in SIDES}
+        cells = {side: [*there.values()] for side, there in words.items()}
+        assert cells["one"] == ([*map(str, shape)] or ["scalar"])
+        members = [str(size)] if axis >= 0 else []
+        assert cells["all"] == ([*members, *map(str, shape)] or ["scalar"])
+        assert [c["kind"] for n, c in nodes.items() if n == f"{node}all.0"] == ["group" if members else "constant"]
+    assert len(drawn["edges"]) == len(told["node"])
 
 
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -355,6 +394,7 @@ BY_TITLE = {
     "Error against step": errors, "Cost of a Jacobian": cost,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
     "Memory over forward and backward": memory,
+    "Broadcasting of shapes": stretched, "vmap": mapped,
     "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,

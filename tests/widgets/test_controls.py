@@ -118,10 +118,12 @@ def test_only_the_hyperparameters_asked_for_get_a_slider(run):
     more.dispose()
 
 
-def test_a_learning_rate_set_by_code_moves_the_slider_and_nothing_else(run, controls):
-    run.hyperparameters["learning_rate"] = 0.002
+@pytest.mark.parametrize(("rate", "shown"), [(0.002, 0.002), (1e-9, 1e-4), (0.0, 1e-4)])
+def test_a_learning_rate_set_by_code_moves_the_slider_as_far_as_it_goes_and_nothing_else(run, controls, rate, shown):
+    run.hyperparameters["learning_rate"] = rate
     controls.refresh()
-    assert controls._sliders["learning_rate"].value == pytest.approx(0.002)
+    controls.refresh()
+    assert controls._sliders["learning_rate"].value == pytest.approx(shown)
     assert run.calls == []
 
 

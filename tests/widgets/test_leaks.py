@@ -16,8 +16,9 @@ from tests.widgets.golden import falling, product_plus_x, training
 from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
-from tests.widgets.test_view import pushed, visited
+from tests.widgets.test_view import mapped, pushed, stretched, visited
 from widgets import (
+    BroadcastView,
     ClusterView,
     ContributionView,
     DataParallelView,
@@ -31,6 +32,7 @@ from widgets import (
     RingView,
     SideBySide,
     VisitsView,
+    VmapView,
     WhyView,
 )
 from widgets.live.library import Library, PlotlyLibrary
@@ -46,6 +48,8 @@ MAKES = {
     "DataParallelView": lambda: DataParallelView(trained(2)),
     "ContributionView": lambda: ContributionView(product_plus_x()),
     "DualView": lambda: DualView(pushed()),
+    "BroadcastView": lambda: BroadcastView(stretched()),
+    "VmapView": lambda: VmapView(mapped()),
     "VisitsView": lambda: VisitsView(visited()),
     "WhyView": lambda: WhyView(product_plus_x(), "x"),
     "DifferenceView": lambda: DifferenceView(product_plus_x(), product_plus_x()),

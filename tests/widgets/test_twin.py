@@ -94,6 +94,7 @@ def test_a_wrong_scene_is_refused_here_too():
 
 def test_an_empty_scene_says_so():
     assert "nothing yet" in svg_of(Scene(title="empty"))
+    assert "pass 3 has not begun" in svg_of(Scene(title="empty", instead="pass 3 has not begun"))
 
 
 def paths(svg: str) -> list[str]:

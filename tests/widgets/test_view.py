@@ -22,6 +22,7 @@ from lab import (
     relu,
     sin,
     tensor,
+    vmap,
 )
 from lab.errors import ViewError
 from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
@@ -31,6 +32,7 @@ from widgets.live import pacer
 from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
+from widgets.views.broadcast.view import BroadcastView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
@@ -43,6 +45,7 @@ from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 
@@ -113,6 +116,19 @@ def held() -> Recording:
     return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
 
 
+def stretched() -> Recording:
+    x, b = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True), tensor([1.0, 0.5, 2.0], requires_grad=True)
+    with record() as rec:
+        (x * b).sum().backward()
+    return rec
+
+
+def mapped() -> Recording:
+    with record() as rec:
+        vmap(lambda x: x / x.sum() + 1.0)(tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    return rec
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -129,6 +145,8 @@ GOLDEN = [
     (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
     (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
     (MemoryView, held()), (MemoryView, recorded([])), (MemoryView, tried()),
+    (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
+    (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -83,6 +83,8 @@ export function createScene(root, options = {}) {
     stage.stale = true;
     surround(tree);
     setText(stage.title, tree.title || tree.caption || "scene");
+    stage.element.dataset.instead = tree.instead ?? "";
+    const begins = !nodes.size; // a picture that begins is not glided to: nobody was anywhere yet
     look.family ||= edges.family = getComputedStyle(root).fontFamily;
     const again = heed(last);
     const changed = { nodes: news.nodes.of(tree.nodes), edges: news.edges.of(tree.edges) };
@@ -94,7 +96,7 @@ export function createScene(root, options = {}) {
     if (again) repaint();
     if (tree.selected !== last?.selected) reach.choose(tree.selected, false);
     if (others.nodes || others.edges || tree.extent !== last?.extent) measure();
-    settle(!still);
+    settle(!still && !begins);
     if (others.nodes) {
       search.offer(nodes, edges, can("find"));
       if (search.words) search.again();
@@ -133,6 +135,7 @@ export function createScene(root, options = {}) {
       else stage.list.removeAttribute(name); // a list without entries is none, and what has no role has no name
     }
     root.toggleAttribute("data-empty", !nodes.size);
+    if (!nodes.size) camera.taken = camera.whole = false; // what comes is another picture than the one that the reader moved
     look.folds = can("fold");
     const role = opens ? "treeitem" : "option"; // only the items of a tree may say that they are open or closed
     if (role !== look.role) {
@@ -171,6 +174,7 @@ export function createScene(root, options = {}) {
   // Height of the stage (it only grows, so that the page does not jump) and, unless the reader took over, the view.
   function settle(glides) {
     if (!camera.size.w) return stage.cull();
+    if (!nodes.size) return camera.fit(false, lively); // words need no more room than there is
     const share = magnified() > 1 ? 0.85 : 0.68; // of the window: controls and words need room, too
     const most = Math.max(320, Math.min(720 * magnified(), Math.round(window.innerHeight * share)));
     const least = camera.whole || !lively() ? 0 : readable(); // at rest all of it is shown, and needs no more room than that

@@ -79,8 +79,11 @@ export function extentOf(nodes, edges) {
 }
 
 // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
+// An open group is lively as long as anything in it is: where that is says what is in it.
 export function livelyPart(boxes, edges, camera) {
-  const centres = [...boxes.lively];
+  const all = [...boxes.lively];
+  const own = all.filter((key) => boxes.entries.get(key).node.kind !== "frame");
+  const centres = own.length ? own : all;
   const ends = [...edges.lively].flatMap((key) => edges.entries.get(key).ends);
   const near = boxAround([...centres, ...ends], boxes.entries);
   return !near || !centres.length || camera.readable(near) ? near : boxAround(centres, boxes.entries);

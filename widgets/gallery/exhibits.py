@@ -13,6 +13,7 @@ from widgets.export.page import Frame, Part, page_of
 from widgets.fold import Positions
 from widgets.gallery.runs import Runs
 from widgets.view import View
+from widgets.views.broadcast.view import BroadcastView
 from widgets.views.cluster.view import ClusterView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
@@ -30,6 +31,7 @@ from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
@@ -83,6 +85,10 @@ EXHIBITS: list[Exhibit] = [
             "entry.", RuleView, "rule", opens_at_end=True),
     Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
             MemoryView, "memory", opens_at_end=True),
+    Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
+            BroadcastView, "stretched"),
+    Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
+            VmapView, "mapped", opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

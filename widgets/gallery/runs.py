@@ -25,7 +25,7 @@ from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from lab.ops import exp, maximum, sin, softmax, tanh
 from lab.training import fit
-from lab.transforms import checkpoint, custom_vjp, jvp
+from lab.transforms import checkpoint, custom_vjp, jvp, vmap
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -181,6 +181,33 @@ class Runs:
         return measure_memory(
             plain=lambda: piece(piece(piece(piece(x)))).sum(), checkpoints=lambda: again(again(again(again(x)))).sum()
         ).recording
+
+    @cached_property
+    def stretched(self) -> Recording:
+        """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
+        self._say("Broadcasting shapes, and summing gradients back to them ...")
+        x = tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], requires_grad=True, name="x")
+        bias = tensor([0.5, 0.0, -0.5], requires_grad=True, name="bias")
+        gain, scale = tensor([[2.0], [3.0]], requires_grad=True, name="gain"), tensor(0.5, requires_grad=True, name="s")
+        with record(detail="value") as rec:
+            (((x + bias) * gain) * scale).sum().backward()
+        rec.meta["title"] = "(x + bias) * gain * s"
+        return rec
+
+    @cached_property
+    def mapped(self) -> Recording:
+        """A layer and a normalisation, written for one example, over columns of five."""
+        self._say("Mapping a function of one example over five ...")
+        w, examples = tensor(np.arange(12.0).reshape(3, 4) / 6), tensor(np.linspace(-1.0, 1.0, 20).reshape(4, 5))
+
+        def layer(x: Any) -> Any:
+            h = exp(w @ x)
+            return h / h.sum()
+
+        with record(detail="value") as rec:
+            vmap(layer, in_axes=1)(examples)
+        rec.meta["title"] = "a softmax layer over five examples"
+        return rec
 
     @cached_property
     def network(self) -> Recording:

@@ -122,6 +122,7 @@ class Scene:
         pinned: ids of nodes that the reader holds on to: they have a pin.
         provenance: where the numbers are from, in words, shown under the caption.
         made: "run", "live", "paced", "throttled" or "simulated": the mark before the provenance; "" for none.
+        instead: a few words that stand where a picture without a node would be.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -138,6 +139,7 @@ class Scene:
     pinned: frozenset[str] = frozenset()
     provenance: str = ""
     made: str = ""
+    instead: str = "nothing yet"
 
 
 def lit_up(scene: Scene, ids: Iterable[str]) -> Scene:

@@ -87,7 +87,7 @@ def _scene(scene: Scene, old: Scene, tree: dict[str, Json]) -> dict[str, Json]:
         **({"marks": marks} if marks else {}),
         **({"lit": sorted(f"#{name}" for name in scene.lit)} if scene.lit else {}),
         **({"pinned": sorted(f"#{name}" for name in scene.pinned)} if scene.pinned else {}),
-        **_present(provenance=scene.provenance, made=scene.made),
+        **_present(provenance=scene.provenance, made=scene.made, instead="" if nodes else scene.instead),
         "tokens": [
             {
                 "edge": f"#{t.edge}",

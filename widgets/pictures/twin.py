@@ -166,7 +166,7 @@ def drawing(scene: Scene) -> Drawing:
 
     if not scene.nodes:
         width = 480.0 if scene.caption else 240.0  # room for the words that say why
-        empty = label("nothing yet", width / 2, 44, 13, fill=INK["muted"], text_anchor="middle")
+        empty = label(scene.instead, width / 2, 44, 13, fill=INK["muted"], text_anchor="middle")
         return Drawing(((empty,),), "translate(0 0)", width, 72)
     nodes = {node.id: node for node in scene.nodes}
     offsets = lanes(scene.edges)

@@ -12,6 +12,7 @@ from lab.events import (
     ErrorsBegun,
     MemoryBegun,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
@@ -28,6 +29,7 @@ SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
             ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView", SlopesBegun: "SlopesView",
             RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
+            OpBatched: "VmapView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

@@ -7,7 +7,7 @@ the last one, cost what changed, too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from widgets.pictures import theme
@@ -73,7 +73,7 @@ class Drawing:
     def _anew(self, state: Tape, scale: float) -> None:
         board, order = self.board, self.board.groups.order
         self._state, self._scale = state, scale
-        self._newest = _newest_op(state, order)
+        self._newest = newest_op(state, order)
         self.nodes, self.edges, self.counts = {}, {}, Counter()
         self._ways, self._edge_ways, self._bends = {}, {}, {}
         for node, box in board.seen.items():
@@ -96,7 +96,7 @@ class Drawing:
         ends = [n for n in (old.now.node, state.now.node) if n in board.seen]
         fresh = [n for n in state.touched if n not in old.entries]
         if fresh:
-            self._newest = _newest_op(state, board.groups.order)
+            self._newest = newest_op(state, board.groups.order)
         for node in sorted({*state.touched, *ends}):
             if node in board.seen:
                 boxes.update(dict.fromkeys(reversed(board.around(node))))
@@ -276,7 +276,8 @@ def _bad(entry: Entry) -> bool:
     return any(seen is not None and seen.n_nonfinite > 0 for seen in (entry.value, entry.gradient))
 
 
-def _newest_op(state: Tape, order: dict[int, int]) -> int:
+def newest_op(state: Tape, order: Mapping[int, int]) -> int:
+    """The place in `order` of the newest operation of a state; -1 while there is none."""
     for node in newest_first(state.entries):
         if node in order:
             return order[node]

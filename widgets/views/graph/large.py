@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 
 from widgets.pictures.scene import Scene, Token
 from widgets.tape import wording
-from widgets.tape.tape import Entry, Tape, newest_first
+from widgets.tape.tape import Entry, Tape
 from widgets.views.graph.board import Board
-from widgets.views.graph.drawing import Drawing, boxes_of
+from widgets.views.graph.drawing import Drawing, boxes_of, newest_op
 from widgets.views.graph.group import Group
 from widgets.views.graph.groups import Groups
 from widgets.views.graph.parts import TOKENS, legend_words
@@ -109,10 +109,17 @@ class Large:
         """The pass that is shown: the chosen one, or that of the newest operation."""
         if self.chosen is not None and 0 <= self.chosen < len(self.groups.roots):
             return self.groups.roots[self.chosen]
-        for node in newest_first(state.entries):
-            if node in self.groups.order:
-                return self.groups.pass_of(node)
-        return self.groups.roots[0]
+        newest = newest_op(state, self.groups.order)
+        return self.groups.pass_of(self.groups.ops[newest]) if newest >= 0 else self.groups.roots[0]
+
+    def called(self, state: Tape) -> str:
+        """What the shown pass is called."""
+        return f"pass {self.groups.roots.index(self.root(state)) + 1}"
+
+    def begun(self, state: Tape) -> bool:
+        """Whether anything of the shown pass is there: of one that the reader chose it may not be."""
+        root = self.root(state)
+        return root is self.groups.roots[0] or newest_op(state, self.groups.order) >= root.first
 
     def drawing(self, state: Tape, end: Tape) -> Drawing:
         """Boxes and edges of a state; `end` is the newest one, which decides where they stand."""
@@ -132,6 +139,9 @@ class Large:
 
     def scene(self, state: Tape, end: Tape, selected: str, title: str) -> Scene:
         """The whole picture."""
+        self.grow(end.entries)
+        if not self.begun(state):
+            return Scene(caption=self.caption(state), title=title, instead=f"{self.called(state)} has not begun here")
         drawing = self.drawing(state, end)
         edges = drawing.edges
         tokens = [Token(edges[k].id, duration=600.0, backward=edges[k].state == "backward")
@@ -198,11 +208,13 @@ class Large:
     def caption(self, state: Tape) -> str:
         """The point of the picture in a sentence or two."""
         root = self.root(state)
+        if not self.begun(state):
+            words = f"{self.called(state).capitalize()} has not begun at this moment: it is {self._which(root)}."
+            return f"{words} Step on, or choose another."
         if self.found:
             return self.told_hits()
-        n = min(root.last, self.groups.order.get(_newest(state, self.groups), root.last)) - root.first + 1
+        n = min(root.last, newest_op(state, self.groups.order)) - root.first + 1
         words = f"{n:,} operation{'s' * (n != 1)}, by module: a box with a + is a group, open it to see what it holds."
-        words = words if n > 0 else "This pass has not begun at this moment."
         older = self.told_passes(root)
         s = "s" * (state.n_left_out != 1)
         left = f"{state.n_left_out:,} more operation{s} came after {len(state.entries):,} and are not kept."
@@ -226,18 +238,25 @@ class Large:
         roots = self.groups.roots
         if len(roots) < 2:
             return ""
-        k = roots.index(root)
         others = len(roots) - 1
         ops = sum(r.n_ops for r in roots) - root.n_ops
-        which = "the newest" if k == len(roots) - 1 else f"number {k + 1}"
         counted = f"{ops:,} operation{'s' * (ops != 1)}"
         rest = f"the other{'s' * (others > 1)} ({counted}) {'are' if others > 1 else 'is'} not drawn"
-        return f"This is {which} of {len(roots)} passes; {rest}."
+        return f"This is {self._which(root)}; {rest}."
+
+    def _which(self, root: Group) -> str:
+        """A pass among all of them, in words."""
+        roots = self.groups.roots
+        k = roots.index(root) + 1
+        return f"{'the newest' if k == len(roots) else f'number {k}'} of {len(roots)} passes"
 
     def text(self, state: Tape, end: Tape) -> str:
         """The picture in words: what happened last, then its boxes, indented as the frames are."""
-        drawing = self.drawing(state, end)
+        self.grow(end.entries)
         told = [sentence(state, self.names.full), self.caption(state)]
+        if not self.begun(state):
+            return "\n".join(told)
+        drawing = self.drawing(state, end)
         sheets, boxes = drawing.board.places, drawing.nodes.values()
         for node in boxes:
             if len(told) > LINES:
@@ -248,13 +267,6 @@ class Large:
         if more:
             told.append(f"and {more:,} more boxes")
         return "\n".join(told)
-
-
-def _newest(state: Tape, groups: Groups) -> int:
-    for node in newest_first(state.entries):
-        if node in groups.order:
-            return node
-    return -1
 
 
 def _rounded(largest: float) -> float:

@@ -10,6 +10,8 @@ from typing import Any
 
 from widgets.views.graph.large import Large
 
+NEWEST = -1
+"""In the list; not None, which a list takes for nothing chosen."""
 LISTED = 200
 """So many passes are offered to choose from: the latest."""
 TIP = "Which of the recorded passes is drawn: the newest at each moment, or always this one"
@@ -29,7 +31,7 @@ class Passes:
         import ipywidgets as ipw
 
         self._choose, self._filling = choose, False
-        self.widget = ipw.Dropdown(description="Pass", options=[("newest", None)], tooltip=TIP)
+        self.widget = ipw.Dropdown(description="Pass", options=[("newest", NEWEST)], tooltip=TIP)
         self.widget.layout.display = "none"
         self.widget.observe(self._chosen, "value")
 
@@ -43,13 +45,14 @@ class Passes:
         numbers = list(range(max(0, n - LISTED), n))
         if large.chosen is not None and large.chosen not in numbers:
             numbers.insert(0, large.chosen)
-        options = (("newest", None), *((f"{k + 1}", k) for k in numbers))
+        options = (("newest", NEWEST), *((f"{k + 1}", k) for k in numbers))
+        chosen = NEWEST if large.chosen is None else large.chosen
         self._filling = True
         try:
             if tuple(self.widget.options) != options:
                 self.widget.options = options
-            if self.widget.value != large.chosen:
-                self.widget.value = large.chosen
+            if self.widget.value != chosen:
+                self.widget.value = chosen
         finally:
             self._filling = False
         display = None if one_at_a_time and n > 1 else "none"
@@ -58,4 +61,4 @@ class Passes:
 
     def _chosen(self, change: Mapping[str, Any]) -> None:
         if not self._filling:
-            self._choose(change["new"])
+            self._choose(None if change["new"] == NEWEST else change["new"])

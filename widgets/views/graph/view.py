@@ -239,7 +239,6 @@ class GraphView(View[Tape]):
             made.add_class("lab-button")
             made.on_click(lambda _, kind=kind: self._pressed(kind))
             self._buttons[kind] = made
-        self.host.layout.flex, self.host.layout.min_width = "3 1 420px", "320px"
         for listen, hear in (
             (self.host.on_select, self.select), (self.host.on_fold, self.fold_box), (self.host.on_pin, self.pin),
             (self.host.on_find, self.find),
@@ -250,9 +249,10 @@ class GraphView(View[Tape]):
         self.shown()
         wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
         buttons = ipw.Box([*self._buttons.values(), self._passes.widget], layout=ipw.Layout(**wrap))
+        graph = ipw.VBox([self.host, buttons], layout=ipw.Layout(flex="3 1 420px", min_width="320px"))
         room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
         beside = ipw.VBox([self._panel, self._why.widget], layout=room)
-        return ipw.Box([self.host, beside, buttons], layout=ipw.Layout(**wrap))
+        return ipw.Box([graph, beside], layout=ipw.Layout(**wrap))
 
     def shown(self) -> None:
         if self._panel is None:

@@ -1,0 +1,87 @@
+"""GraphView with its controls in a real JupyterLab: the list of passes, what an unbegun one shows, where the buttons are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.harness import LabPage
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+Open = Callable[..., LabPage]
+
+DEEP = """
+import lab
+import numpy as np
+from lab.nn import mlp
+from widgets import GraphView, Player
+rng = np.random.default_rng(0)
+model, inputs, labels = mlp(64, *[16] * 12, 10, rng=0), rng.normal(size=(8, 64)), rng.integers(0, 10, 8)
+with lab.record() as rec:
+    for _ in range(3):
+        lab.cross_entropy(model(inputs), labels).backward()
+view = GraphView(rec)
+player = Player(view)
+player
+"""
+IN_STAGE = """key => {
+    const node = document.querySelector(`.lab-node[data-key="${key}"]`)?.getBoundingClientRect();
+    const stage = document.querySelector(".lab-stage").getBoundingClientRect();
+    return Boolean(node) && node.width > 100 && node.left >= stage.left && node.right <= stage.right
+        && node.top >= stage.top && node.bottom <= stage.bottom;
+}"""
+"""Whether a node can be seen whole, and read."""
+
+
+def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_fit_again(lab_page: Open, shots: Path):
+    lab = lab_page(DEEP)
+    page, stage = lab.page, lab.page.locator(".lab-stage").first
+    passes = page.get_by_label("Pass")
+
+    def press(name: str) -> None:
+        page.get_by_role("button", name=name, exact=True).click()
+
+    def choose(name: str) -> None:
+        passes.select_option(name)
+        expect(passes.locator("option:checked")).to_have_text(name)
+
+    first = lab.kernel("print(view.large.groups.ops[0])")
+    press("End")
+    press("Open all")
+    choose("1")
+    press("Start")
+    choose("3")
+    expect(stage).to_have_attribute("data-instead", "pass 3 has not begun here")
+    assert page.locator(".lab-node").count() == 0
+    words: Any = stage.evaluate("e => getComputedStyle(e, '::after').content")
+    assert words == '"pass 3 has not begun here"'
+    height = stage.evaluate("e => e.clientHeight")
+    for theme in ("Light", "Dark"):
+        lab.theme(f"JupyterLab {theme}")
+        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"unbegun-{theme.lower()}.png")
+    choose("newest")
+    page.wait_for_function(IN_STAGE, arg=f"#{first}")
+    assert stage.evaluate("e => e.clientHeight") == height, "the page does not jump"
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "unbegun-and-back.png")
+    assert lab.errors == []
+
+
+def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_page: Open, shots: Path):
+    lab = lab_page(DEEP)
+    page = lab.page
+    weight = lab.kernel("player.to_end(); view.open_all(); print(view.large.groups.leaves[0])")
+    page.locator(f'.lab-node[data-key="#{weight}"]').click()
+    expect(page.get_by_text("Why this gradient?")).to_be_visible()
+    parts = page.locator(".lab-scene"), page.get_by_role("button", name="Path forward"), page.locator(".lab-inspector")
+    graph, button, told = [box for part in parts if (box := part.first.bounding_box()) is not None]
+    assert 0 <= button["y"] - (graph["y"] + graph["height"]) < 16
+    assert told["x"] >= graph["x"] + graph["width"], "the details stand beside the graph"
+    for theme in ("Light", "Dark"):
+        lab.theme(f"JupyterLab {theme}")
+        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"under-the-graph-{theme.lower()}.png")
+    assert lab.errors == []
