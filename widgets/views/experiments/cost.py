@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.events import CostBegun, CostMeasured, CrossingFound
+from lab.events import CostBegun, CostMeasured, CrossingFound, Event
 from lab.words import counted
 from widgets.pictures import theme
 from widgets.pictures.theme import short
-from widgets.views.experiments.experiment import ExperimentView, Rows, of
+from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
 WAYS = ("numeric", "forward", "reverse")
 PANELS = {"inputs": ("x", "y"), "outputs": ("x2", "y2")}
@@ -56,6 +56,11 @@ class CostView(ExperimentView):
                     name=_told(crossing), line={"dash": "dot", "width": 1.5}, meta={"like": WAYS.index(other)},
                 )  # fmt: skip
         return figure, _caption(rows)
+
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        if not isinstance(event, CostMeasured):
+            return None
+        return Place(_size(event), event.elapsed_ms, PANELS[event.sweep][0][1:])
 
     def told(self, rows: Rows) -> str:
         measured = of(rows, CostMeasured)
