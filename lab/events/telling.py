@@ -116,15 +116,16 @@ def place_of(recording: Recording, event: Event, position: int, rank: int) -> Pl
 
 def place_of_node(recording: Recording, node: int, position: int, rank: int) -> Place:
     """The operation or leaf that had this number at a position."""
-    for kind in (OpRecorded, LeafUsed):
+    for kind in (OpRecorded, TangentPushed, LeafUsed):
         columns = recording.columns(kind, 0, position + 1)
         rows = np.flatnonzero((columns["node"] == node) & (columns["rank"] == rank))
         if not len(rows):
             continue
         found = recording[int(columns["position"][rows[-1]])]
-        if isinstance(found, OpRecorded):
-            return Place(found.op, "", found.module, found.file, found.line, recording.source(found.file, found.line))
-        if isinstance(found, LeafUsed):
+        if isinstance(found, OpRecorded | TangentPushed) and found.op:
+            text = recording.source(found.file, found.line)
+            return Place(found.op, "", getattr(found, "module", ""), found.file, found.line, text)
+        if isinstance(found, LeafUsed | TangentPushed):
             return Place(called=found.name or "without a name")
     return Place()
 

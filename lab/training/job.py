@@ -61,6 +61,10 @@ class Look(Protocol):
     def breakpoints(self) -> tuple[str, ...]:
         """The names of its breakpoints."""
 
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The names of those at places to which the last whole step did not come."""
+
     def step(self, n: int, unit: str) -> None:
         """Let `n` of a unit pass, and hold there; in the next step, if none is under way."""
 

@@ -153,7 +153,7 @@ class Training(Here):
         self._broke_at = step
         name, bound = above[0]
         what = "the loss" if name == "loss" else "the norm of the gradient"
-        return BreakpointError(f"{what} of step {step} is above {bound:g}", given=f"{found[name]:.6g}",
+        return BreakpointError(f"{what} of step {step:,} is above {bound:g}, before its update", given=f"{found[name]:.6g}",
                      hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
 
     def _update(self, step: int, loss: float, batch: Batch, start: float, norm: float) -> None:

@@ -1,4 +1,4 @@
-"""GraphView with its controls in a real JupyterLab: the list of passes, what an unbegun one shows, where the buttons are."""
+"""GraphView with its controls in a real JupyterLab: the list of passes, one that has not begun, where buttons are."""
 
 from __future__ import annotations
 

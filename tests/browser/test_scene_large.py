@@ -257,17 +257,45 @@ def test_the_mini_map_moves_the_view_and_keys_do_the_same(light: Page):
     light.mouse.move(box["x"] + 2, box["y"] + 2)
     light.mouse.down()
     assert list(NODES)[-1] not in in_sight(light)
-    light.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 2, steps=3)
+    light.mouse.move(box["x"] + 2, box["y"] + box["height"] - 2, steps=3)
     light.mouse.up()
     v = light.evaluate(VIEW)
     bottom = max(node["y"] for node in NODES.values()) * v["k"] + v["y"]
     assert 0 < bottom < v["h"]
     light.locator(".lab-node[tabindex='0']").focus()
-    light.keyboard.press("Shift+ArrowLeft")
-    assert light.evaluate(VIEW)["x"] == pytest.approx(v["x"] + 0.2 * v["w"], abs=1)
+    light.keyboard.press("Shift+ArrowRight")
+    assert light.evaluate(VIEW)["x"] == pytest.approx(v["x"] - 0.2 * v["w"], abs=1)
     light.keyboard.press("f")
     light.wait_for_selector(".lab-stage[data-far]")
     light.wait_for_function("() => document.querySelector('.lab-stage').dataset.more === ''")
+
+
+def test_however_the_view_is_moved_a_part_of_the_picture_stays_in_it(light: Page):
+    nearer(light)
+    thumb, stage = (light.locator(name).bounding_box() for name in (".lab-minimap", ".lab-stage"))
+    assert thumb is not None
+    assert stage is not None
+    middle = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+    for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        light.mouse.move(*middle)
+        light.mouse.down()
+        light.mouse.move(middle[0] + 2 * dx * thumb["width"], middle[1] + 9 * dy * thumb["height"], steps=3)
+        light.mouse.up()
+        assert in_sight(light), f"the mini-map was dragged by {dx, dy}"
+    centre = stage["x"] + stage["width"] / 2, stage["y"] + stage["height"] / 2
+    for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        light.keyboard.press("f")
+        light.wait_for_function("() => document.querySelector('.lab-stage').dataset.more === ''")
+        light.mouse.move(*centre)
+        light.mouse.down()
+        light.mouse.move(centre[0] + dx * 2000, centre[1] + dy * 2000)
+        light.mouse.up()
+        assert in_sight(light), f"the picture was dragged by {dx, dy}"
+    light.locator(".lab-node[tabindex='0']").focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"):
+        for _ in range(40):
+            light.keyboard.press(f"Shift+{key}")
+        assert in_sight(light), f"Shift and {key}"
 
 
 def click(page: Page, key: str) -> None:

@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lab
+from lab import nn
 from lab.errors import ViewError
 from lab.events import OpRecorded
-from lab.nn import Transformer, TransformerBlock, cross_entropy
+from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from tests.widgets.golden import leaf, recorded
 from widgets.fold import Stretch
+from widgets.pictures.theme import short
 from widgets.pictures.tree import tree_of
 from widgets.views.graph.group import Group
 from widgets.views.graph.view import GraphView
@@ -149,7 +151,7 @@ def test_edges_between_groups_are_merged_and_counted():
 
 def test_a_loop_without_modules_is_one_group_of_its_turns():
     view = GraphView(LOOP)
-    assert labels(end(view))[0] == "matmul, ma… × 40"
+    assert labels(end(view))[0] == "2 matmul, a… × 40"
     nothing_is_lost(view)
     scene = opened(view, labels(end(view))[0])
     assert [n.label for n in scene.nodes if n.label.startswith("copy")] == [f"copy {k}" for k in range(1, 41)]
@@ -175,6 +177,71 @@ def test_a_small_graph_has_no_groups_and_a_reader_can_ask_for_them():
     view = GraphView(loop(3))
     assert not any(n.fold for n in end(view).nodes)
     assert any(n.fold for n in end(GraphView(TRANSFORMER, most=0)).nodes)
+
+
+def net(n_walks: int = 1):
+    """Two hidden layers; every activation is a module of one operation."""
+    model = mlp(4, 3, 5, 2, rng=0)
+    with lab.record(detail="value") as rec:
+        for _ in range(n_walks):
+            model(np.ones((6, 4))).sum().backward()
+    return rec
+
+
+def test_a_repeated_pair_of_modules_of_one_list_is_named_once():
+    model = mlp(4, *[4] * 6, rng=0)
+    with lab.record(detail="statistics") as rec:
+        model(np.ones((2, 4))).sum().backward()
+    assert labels(end(GraphView(rec, most=10)))[0] == "2 layers × 5"
+
+
+def test_a_group_of_one_operation_is_drawn_and_told_as_that_operation():
+    view = GraphView(net(), most=5)
+    scene = end(view)
+    relus = [n for n in scene.nodes if "relu" in n.label]
+    assert [(n.label, n.kind, n.fold) for n in relus] == [("v₃ = relu(v₂)", "op", ""), ("v₆ = relu(v₅)", "op", "")]
+    assert [n.label for n in scene.nodes if n.kind == "group"] == ["0", "2", "4"]
+    nothing_is_lost(view)
+    assert view.widget is not None
+    view.select(relus[0].id)
+    assert "relu" in view._panel.value
+    assert "came back" in view._panel.value, "what is told of an operation, not of a group"
+    assert end(view).selected == relus[0].id
+    view.pin(view.selected)
+    assert sum("v₃ = relu" in n.label for n in end(view).nodes) == 1, "not beside itself"
+    view.dispose()
+
+
+def test_a_group_of_one_operation_with_a_tensor_of_its_own_stays_a_group():
+    model = nn.Sequential(nn.Linear(3, 3, bias=False, rng=0), nn.Tanh())
+    with lab.record(detail="value") as rec:
+        model(np.ones((2, 3))).sum().backward()
+    assert next((n.kind, n.label) for n in end(GraphView(rec, most=1)).nodes) == ("group", "0")
+
+
+def test_a_formula_without_room_keeps_its_operation_and_is_whole_for_a_reader_who_asks():
+    model = nn.Sequential(nn.Linear(64, 16, rng=0), nn.Tanh())
+    with lab.record(detail="value") as rec:
+        model(np.ones((8, 64))).sum().backward()
+    view = GraphView(rec, most=1)
+    view.open_all()
+    matmul = next(n for n in end(view).nodes if n.aria.startswith("v₁ ="))
+    assert matmul.label == "v₁ = da…4 @ we…ht"
+    assert matmul.aria.startswith("v₁ = data 8×64 @ weight, 8×16 norm")
+
+
+def test_a_gradient_that_several_passes_added_to_says_so_beside_the_values_of_one():
+    view = GraphView(net(3), most=5)
+    view.open_all()
+    view.show_pass(0)
+    scene = end(view)
+    bias = box(scene, "bias")
+    entry = view.state_at(len(view.recording)).entries[int(bias.id)]
+    norm = short(float(np.linalg.norm(np.add(entry.before, entry.gradient.value))))
+    assert (entry.n_summed, bias.gradient) == (3, f"grad sum of 3: norm {norm}")
+    assert "added to what was stored before (sum over 3 backward walks)" in bias.aria
+    assert "sums over 3 backward walks, not over this pass alone" in scene.caption
+    assert "sum over" not in GraphView(net(), most=5).text_at(len(net()))
 
 
 def test_what_is_not_alike_is_not_called_repeated():
@@ -447,7 +514,13 @@ def test_a_pinned_node_stays_on_the_picture_when_its_group_is_closed():
     assert node in {n.id for n in scene.nodes}
     assert scene.pinned == {node}
     assert "blocks × 3" in labels(scene)
-    assert any(e.source == node and e.target == box(scene, "blocks × 3").id for e in scene.edges)
+    group = box(scene, "blocks × 3").id
+    assert any(e.source == node and e.target == group for e in scene.edges)
+    ways = {(e.source, e.target): e.label for e in scene.edges}
+    assert ways[group, node].endswith("out of the group")
+    assert ways[node, group].endswith("back into it")
+    assert "is pinned: a part of the group beside it;" in scene.caption
+    assert "no cycle" in scene.caption
     nothing_is_lost(view)
     nothing_overlaps(scene)
     view.pin(node)
@@ -515,7 +588,7 @@ def test_the_words_of_a_large_graph_are_an_outline():
 
 def test_the_page_can_open_pin_and_find():
     view = GraphView(TRANSFORMER)
-    widget = view.widget
+    assert view.widget is not None
     host = view.host
     host._received(None, {"fold": "#" + box(end(view), "blocks × 3").id}, [])
     assert "blocks.1" in labels(end(view))
@@ -523,7 +596,7 @@ def test_the_page_can_open_pin_and_find():
     assert "match “softmax”" in end(view).caption
     host._received(None, {"select": "#" + box(end(view), "head").id}, [])
     assert "2 operations: matmul, add" in view._panel.value
-    buttons = {b.description: b for b in widget.children[2].children}
+    buttons = {b.description: b for b in view._buttons.values()}
     assert all(b.tooltip for b in buttons.values())
     buttons["Path back"].click()
     assert end(view).lit

@@ -103,19 +103,6 @@ def swollen() -> Recording:
     return measure_swell(sin, 3).recording
 
 
-def kinked() -> Recording:
-    return measure_slopes(relu, 0.0).recording
-
-
-def judged() -> Recording:
-    return measure_rule(lambda x: relu(x) * x, (tensor([1.0, -2.0]),)).recording
-
-
-def held() -> Recording:
-    x = tensor([1.0, 2.0], requires_grad=True)
-    return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
-
-
 def stretched() -> Recording:
     x, b = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True), tensor([1.0, 0.5, 2.0], requires_grad=True)
     with record() as rec:
@@ -127,6 +114,19 @@ def mapped() -> Recording:
     with record() as rec:
         vmap(lambda x: x / x.sum() + 1.0)(tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     return rec
+
+
+def kinked() -> Recording:
+    return measure_slopes(relu, 0.0).recording
+
+
+def judged() -> Recording:
+    return measure_rule(lambda x: relu(x) * x, (tensor([1.0, -2.0]),)).recording
+
+
+def held() -> Recording:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
 
 
 GOLDEN = [
@@ -142,11 +142,11 @@ GOLDEN = [
     (ErrorView, tried()), (ErrorView, recorded([])), (ErrorView, product_plus_x()),
     (CostView, priced()), (CostView, recorded([])), (CostView, tried()),
     (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
+    (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
+    (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
     (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
     (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
     (MemoryView, held()), (MemoryView, recorded([])), (MemoryView, tried()),
-    (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
-    (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -14,8 +14,9 @@ const largest = () => 1.25 * magnified();
 
 export class Camera {
   // `changed(moving)` is called when the view is another; moving: more of it will follow at once. `took()`: by the reader.
-  constructor(changed, took) {
-    Object.assign(this, { changed, took, view: { k: 1, x: 0, y: 0 }, size: { w: 0, h: 0 } });
+  // `column(left, right)`: from where to where the picture reaches there, as {top, h}; null: nothing stands there.
+  constructor(changed, took, column) {
+    Object.assign(this, { changed, took, column, view: { k: 1, x: 0, y: 0 }, size: { w: 0, h: 0 } });
     this.box = this.drawn = { left: 0, top: 0, w: 1, h: 1 }; // all that there will be, and what there is
     this.taken = false; // the reader has panned or zoomed: leave the view alone
     this.whole = false; // the reader wants to see all of it, readable or not
@@ -110,11 +111,30 @@ export class Camera {
     return part < 1;
   }
 
+  // This view, moved back as far as it takes to see something: half a stage of the picture, or half of one that is smaller.
+  held({ k, x, y }) {
+    const { drawn, size } = this;
+    const along = (from, length, room, at) => {
+      const least = Math.min(room, length * k) / 2;
+      return Math.max(least - (from + length) * k, Math.min(room - least - from * k, at));
+    };
+    const beside = along(drawn.left, drawn.w, size.w, x);
+    const { left, right } = this.sight(0, { k, x: beside, y });
+    const { top, h } = this.column(left, right) ?? drawn;
+    return { k, x: beside, y: along(top, h, size.h, y) };
+  }
+
+  // The picture or the stage is another, and the reader stays where they were, if anything is there.
+  stay() {
+    this.view = this.held(this.view);
+    return this.changed(false);
+  }
+
   takeOver(next, moving = false) {
     if (!this.size.w) return; // nobody can have seen it
     this.taken = true;
     this.glide = null;
-    this.view = next;
+    this.view = this.held(next);
     this.took();
     this.changed(moving);
   }

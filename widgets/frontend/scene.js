@@ -13,7 +13,7 @@ import { News } from "./news.js";
 import { Reach } from "./reach.js";
 import { readablePart } from "./rest.js";
 import { Search } from "./search.js";
-import { both, extentOf, livelyPart } from "./sight.js";
+import { both, columnOf, extentOf, livelyPart } from "./sight.js";
 import { Stage } from "./stage.js";
 import { Tip } from "./tip.js";
 import { Tokens } from "./tokens.js";
@@ -22,7 +22,7 @@ const NONE = new Set();
 
 export function createScene(root, options = {}) {
   const can = (what) => Boolean(options.hears?.(what));
-  const camera = new Camera(viewChanged, () => tip.hide());
+  const camera = new Camera(viewChanged, () => tip.hide(), (left, right) => columnOf(nodes, left, right));
   const look = { mode: "light", palette: "", family: "", selected: "", lit: NONE, pinned: NONE, found: NONE, folds: false, role: "option" };
   const far = new Far();
   const boxes = new Boxes(look, far, () => root.querySelector("button").focus());
@@ -183,7 +183,7 @@ export function createScene(root, options = {}) {
       stage.element.style.height = `${wanted}px`;
       sized();
     }
-    return camera.taken ? viewChanged(false) : camera.fit(glides, lively);
+    return camera.taken ? camera.stay() : camera.fit(glides, lively);
   }
 
   const lively = () => readablePart(livelyPart(boxes, edges, camera), camera);

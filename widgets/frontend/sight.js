@@ -78,6 +78,15 @@ export function extentOf(nodes, edges) {
   return Number.isFinite(left) ? { left, top, w: right - left, h: bottom - top } : { left: 0, top: 0, w: 1, h: 1 };
 }
 
+// From where to where the nodes reach that stand between two upright lines; null for none.
+export function columnOf(nodes, left, right) {
+  let [top, bottom] = [Infinity, -Infinity];
+  for (const { node: { x, y, w, h } } of nodes.values()) {
+    if (x - w / 2 < right && x + w / 2 > left) [top, bottom] = [Math.min(top, y - h / 2), Math.max(bottom, y + h / 2)];
+  }
+  return top < bottom ? { top, h: bottom - top } : null;
+}
+
 // Where something happens: the nodes that are new or active, with the ends of their moving edges if these fit beside them.
 // An open group is lively as long as anything in it is: where that is says what is in it.
 export function livelyPart(boxes, edges, camera) {

@@ -65,6 +65,12 @@ def _two_steps(stops: Positions) -> Positions:
     return np.append(stops[:4], stops[-4:])
 
 
+def _lit(view: GraphView) -> GraphView:
+    """The graph with the first nan or infinity lit."""
+    view.light_nonfinite()
+    return view
+
+
 EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
@@ -79,16 +85,20 @@ EXHIBITS: list[Exhibit] = [
             CostView, "cost", opens_at_end=True),
     Exhibit("Expression swell", "As one expression a derivative repeats what it needs again; the tape has it once.",
             SwellView, "swell", opens_at_end=True),
+    Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
+            BroadcastView, "stretched"),
+    Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
+            VmapView, "mapped", opens_at_end=True),
     Exhibit("Slopes at a kink", "A tie of two: every slope of the fan is as good, and each library takes one.",
             SlopesView, "slopes", opens_at_end=True),
     Exhibit("A rule against differences", "A rule of softmax that forgets what is beside the diagonal, found entry by "
             "entry.", RuleView, "rule", opens_at_end=True),
     Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
             MemoryView, "memory", opens_at_end=True),
-    Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
-            BroadcastView, "stretched"),
-    Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
-            VmapView, "mapped", opens_at_end=True),
+    Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
+            GraphView, "twice", opens_at_end=True),
+    Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",
+            GraphView, "broken", lambda runs: _lit(GraphView(runs.broken)), opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",

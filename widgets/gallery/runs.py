@@ -23,7 +23,7 @@ from lab.experiments.rule import measure_rule
 from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, maximum, sin, softmax, tanh
+from lab.ops import exp, maximum, sin, softmax, sqrt, tanh
 from lab.training import fit
 from lab.transforms import checkpoint, custom_vjp, jvp, vmap
 
@@ -151,6 +151,33 @@ class Runs:
         return measure_swell(lambda x: 4.0 * x * (1.0 - x), 6).recording
 
     @cached_property
+    def stretched(self) -> Recording:
+        """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
+        self._say("Broadcasting shapes, and summing gradients back to them ...")
+        x = tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], requires_grad=True, name="x")
+        bias = tensor([0.5, 0.0, -0.5], requires_grad=True, name="bias")
+        gain, scale = tensor([[2.0], [3.0]], requires_grad=True, name="gain"), tensor(0.5, requires_grad=True, name="s")
+        with record(detail="value") as rec:
+            (((x + bias) * gain) * scale).sum().backward()
+        rec.meta["title"] = "(x + bias) * gain * s"
+        return rec
+
+    @cached_property
+    def mapped(self) -> Recording:
+        """A layer and a normalisation, written for one example, over columns of five."""
+        self._say("Mapping a function of one example over five ...")
+        w, examples = tensor(np.arange(12.0).reshape(3, 4) / 6), tensor(np.linspace(-1.0, 1.0, 20).reshape(4, 5))
+
+        def layer(x: Any) -> Any:
+            h = exp(w @ x)
+            return h / h.sum()
+
+        with record(detail="value") as rec:
+            vmap(layer, in_axes=1)(examples)
+        rec.meta["title"] = "a softmax layer over five examples"
+        return rec
+
+    @cached_property
     def slopes(self) -> Recording:
         """The larger of x and 0 at a tie."""
         self._say("Slopes from both sides of a kink ...")
@@ -183,30 +210,26 @@ class Runs:
         ).recording
 
     @cached_property
-    def stretched(self) -> Recording:
-        """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
-        self._say("Broadcasting shapes, and summing gradients back to them ...")
-        x = tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], requires_grad=True, name="x")
-        bias = tensor([0.5, 0.0, -0.5], requires_grad=True, name="bias")
-        gain, scale = tensor([[2.0], [3.0]], requires_grad=True, name="gain"), tensor(0.5, requires_grad=True, name="s")
+    def twice(self) -> Recording:
+        """A gradient computed as a graph, and walked back itself."""
+        self._say("Walking a gradient back once more ...")
+        x = tensor(2.0, requires_grad=True, name="x")
         with record(detail="value") as rec:
-            (((x + bias) * gain) * scale).sum().backward()
-        rec.meta["title"] = "(x + bias) * gain * s"
+            (x * x * x).backward(create_graph=True)
+            slope, x.grad = x.grad, None
+            assert slope is not None
+            slope.backward()
+        rec.meta["title"] = "second derivative of x * x * x"
         return rec
 
     @cached_property
-    def mapped(self) -> Recording:
-        """A layer and a normalisation, written for one example, over columns of five."""
-        self._say("Mapping a function of one example over five ...")
-        w, examples = tensor(np.arange(12.0).reshape(3, 4) / 6), tensor(np.linspace(-1.0, 1.0, 20).reshape(4, 5))
-
-        def layer(x: Any) -> Any:
-            h = exp(w @ x)
-            return h / h.sum()
-
-        with record(detail="value") as rec:
-            vmap(layer, in_axes=1)(examples)
-        rec.meta["title"] = "a softmax layer over five examples"
+    def broken(self) -> Recording:
+        """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
+        self._say("Making a gradient infinite ...")
+        x = tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+        with record(detail="value") as rec, np.errstate(all="ignore"):
+            (sqrt(x * x) - 1.0).sum().backward()
+        rec.meta["title"] = "sum(sqrt(x * x) - 1)"
         return rec
 
     @cached_property

@@ -35,7 +35,9 @@ def made_for(player: Player) -> dict[str, Any]:
     }
     controls["Loop"].layout.min_width = pixels(132)  # of the longest of its words: what stands beside it stays there
     timeline = Timeline(lambda name, value: wished(player, name, value))
-    controls["Bookmark"] = button("Bookmark", "bookmark", "Keep this moment with a note (b)", timeline.write)
+    controls["Bookmark"] = button(
+        "Bookmark this moment…", "bookmark", "Write a note below; Enter keeps this moment with it (b)", timeline.write
+    )
     chosen = player.speed if player.speed in dict(SPEEDS).values() else 1.0
     speed = ipw.Dropdown(
         description="Speed", options=SPEEDS, value=chosen, tooltip="How fast Play moves",

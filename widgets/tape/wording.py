@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,8 @@ from widgets.tape.tape import Entry, Seen, Tape
 
 PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+LONGEST_PART = 12
+"""Letters of an operand, or of the parameters, where a formula has to be shortened, at first."""
 _MORE_INFIX = {"matmul": "@"}
 """Operators of ops whose record has no formula."""
 
@@ -87,15 +89,40 @@ def _constant(text: str) -> str:
     return f"data {'×'.join(axes)}" if len(axes) > 1 else f"array({axes[0]})" if axes else "scalar"
 
 
+def formula(entry: Entry, called: Mapping[int, str]) -> str:
+    """What a node is: "v₃ = x * y" for an operation, its name for a leaf."""
+    return f"{called[entry.node]} = {expression(entry, called)}" if entry.op else called[entry.node]
+
+
+def fitted(entry: Entry, called: Mapping[int, str], fits: Callable[[str], bool]) -> str:
+    """The formula, what is longest in it shortened in the middle as far as it takes to fit; the operation's name stays.
+
+    Example:
+        >>> entry = Entry(2, "matmul", "", (0, 1), (8, 16), "float64")
+        >>> fitted(entry, {0: "data 8×64", 1: "weight", 2: "v₁"}, lambda text: len(text) < 20)
+        'v₁ = da…64 @ weight'
+    """
+    text, parts = formula(entry, called), [*operands(entry, called), entry.params] if entry.op else []
+    rooms = [min(len(part), LONGEST_PART) for part in parts]
+    while not fits(text) and max(rooms, default=0) > 1:
+        rooms[rooms.index(max(rooms))] -= 1
+        *args, params = (clipped(part, room, middle=True) for part, room in zip(parts, rooms, strict=True))
+        text = f"{called[entry.node]} = {_written(entry.op, args, params)}"
+    return text
+
+
 def expression(entry: Entry, called: Mapping[int, str]) -> str:
     """What was computed, as one would write it: "x * y", "relu(v₃)", "sum(w, axis=0)", "w[1:]"."""
-    args = operands(entry, called)
-    if entry.op == "getitem" and entry.params and args:
-        return f"{args[0]}[{entry.params.removeprefix('index=').removeprefix('[').removesuffix(']')}]"
-    known = record(entry.op)
-    pattern = _short_formula(known) or (f"a {_MORE_INFIX[entry.op]} b" if entry.op in _MORE_INFIX else "")
+    return _written(entry.op, operands(entry, called), entry.params)
+
+
+def _written(op: str, args: list[str], params: str) -> str:
+    if op == "getitem" and params and args:
+        return f"{args[0]}[{params.removeprefix('index=').removeprefix('[').removesuffix(']')}]"
+    known = record(op)
+    pattern = _short_formula(known) or (f"a {_MORE_INFIX[op]} b" if op in _MORE_INFIX else "")
     if not pattern:
-        return f"{entry.op}({', '.join([*args, *filter(None, [entry.params])])})"
+        return f"{op}({', '.join([*args, *filter(None, [params])])})"
     formal = tuple(known.arguments) if known is not None and _short_formula(known) else ("a", "b")
     return filled(pattern, dict(zip(formal, args, strict=False)))
 
@@ -149,6 +176,11 @@ def sum_of_walks(entry: Entry) -> tuple[str, str, str]:
     return before, scalar(entry.gradient), total
 
 
+def summed(entry: Entry) -> str:
+    """How many walks what a leaf has stored is the sum of, where that is more than one: "sum over 3 backward walks"."""
+    return f"sum over {entry.n_summed} backward walks" if entry.n_summed > 1 else ""
+
+
 def short(seen: Seen | None) -> str:
     """An array in at most about 24 characters: the number, the entries, or the shape and the norm."""
     if seen is None:
@@ -173,15 +205,21 @@ def shape(axes: tuple[int, ...]) -> str:
     return "×".join(map(str, axes)) or "scalar"
 
 
-def clipped(text: str, most: int = 30) -> str:
+def clipped(text: str, most: int = 30, *, middle: bool = False) -> str:
     r"""The text, cut with an ellipsis where it is longer; on one line, without what is invisible.
 
+    Args:
+        middle: the end stays, too: the ellipsis stands where the middle was.
+
     Example:
-        >>> clipped("a\nvery long name indeed", 12)
-        'a very long…'
+        >>> clipped("a\nvery long name indeed", 12), clipped("v₁ = data 8×64 @ weight", 15, middle=True)
+        ('a very long…', 'v₁ = da… weight')
     """
     flat = "".join(c if c.isprintable() else " " for c in text)
-    return flat if len(flat) <= most else flat[: most - 1] + "…"
+    if len(flat) <= most:
+        return flat
+    end = (most - 1) // 2 if middle else 0
+    return f"{flat[: most - 1 - end]}…{flat[len(flat) - end :]}"
 
 
 def rule_with_numbers(tape: Tape, entry: Entry, i: int) -> tuple[str, str]:

@@ -27,9 +27,8 @@ from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
-            ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView", SlopesBegun: "SlopesView",
-            RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
-            OpBatched: "VmapView",
+            OpBatched: "VmapView", ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
+            SlopesBegun: "SlopesView", RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

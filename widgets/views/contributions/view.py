@@ -109,7 +109,7 @@ class ContributionView(View[Moment]):
         walk = walk_of(tape, state.rule)
         products = products_of(tape, entry, self._read(), called) if state.rule >= 0 else []
         shown = products[:MOST_ROWS]
-        what = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
+        what = wording.formula(entry, called)
         return Step(
             entry.node, what, called[entry.node], wording.short(entry.gradient), *n_rules(tape, walk), shown,
             [sum_of(tape, target, walk, called) for target in dict.fromkeys(p.target for p in shown)],

@@ -61,7 +61,7 @@ class Duals(NamedTuple):
 
     def lines(self, entry: Entry, called: Mapping[int, str]) -> tuple[str, str, str]:
         """The lines of a box: what it is, its value, its tangent."""
-        label = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
+        label = wording.formula(entry, called)
         value = wording.short(entry.value) or f"{wording.shape(entry.shape)} {entry.dtype}"
         tangent = f"tangent {wording.short(entry.gradient)}".rstrip()
         return wording.clipped(label), wording.clipped(value), wording.clipped(tangent)

@@ -48,6 +48,7 @@ class Board:
         boxes: what each box is, by id, as placed: a node, a group, or (operation, operand) for a constant.
         seen: the box in which a node is seen.
         links: the edges.
+        apart: pinned nodes that stand beside the closed group that they are a part of.
         stale: something that was placed has to stand elsewhere: make a new Board.
     """
 
@@ -61,6 +62,7 @@ class Board:
         self.boxes: dict[str, int | tuple[int, int] | Group] = {}
         self.seen: dict[int, str] = {}
         self.links: dict[Key, Link] = {}
+        self.apart: list[int] = []
         self.stale = False
         self._closed: dict[str, str | None] = {root.id: None}
         self._lonely: list[Group] = []
@@ -79,6 +81,8 @@ class Board:
 
     def is_open(self, group: Group) -> bool:
         """Whether what is in a group is drawn: as the reader says, else a module that is all there is."""
+        if group.n_ops == 1 and not self.pinned.isdisjoint(group.nodes):
+            return True  # beside a box that shows this operation it would be there twice
         said = self.opened.get(group.id)
         if said is not None or self.everything:
             return said is not False
@@ -161,6 +165,7 @@ class Board:
         if shut is not None:  # pinned: beside its group
             frame = self._frame(next(g for g in holder.up() if g.id == shut).shown_parent)
             self.boxes[str(node)] = node
+            self.apart.append(node)
             self.places.add(str(node), frame, BOX, (), at=self.places.boxes[shut].column)
             self._hang_constants(node, constants, frame, self.places.boxes[shut].column)
             return
@@ -256,6 +261,14 @@ class Board:
                 self.stale = self.stale or not source.isdigit() or int(source) in self.groups.order
             link.route = self.places.route(source, target)
         link.pairs.append((node, i))
+
+    def crosses(self, key: Key) -> str:
+        """Of an edge between a group and a pinned part of it: which way it leads, for it is no cycle; else ""."""
+        for group, part, words in ((*key, "out of the group"), (*key[::-1], "back into it")):
+            box, node = self.boxes[group], self.boxes[part]
+            if isinstance(box, Group) and node in self.apart and box.first <= self.groups.order[node] <= box.last:
+                return words
+        return ""
 
     def around(self, node: int) -> list[str]:
         """The ids of the boxes that show something of a node: its own or its group's, and the frames around."""

@@ -17,11 +17,11 @@ from widgets.tape import wording
 from widgets.tape.tape import FORGOTTEN, Entry, Tape, newest_first
 from widgets.views.graph.board import Board, Key, Link
 from widgets.views.graph.group import Group
-from widgets.views.graph.parts import MOST_TONE, on_edge
+from widgets.views.graph.parts import MOST_TONE, WHOLE, on_edge
 from widgets.views.graph.plan import lines
 from widgets.views.graph.telling import gradient_words
 
-LINE = 164.0
+LINE = 168.0
 """Pixels that a line of a box has."""
 
 
@@ -161,13 +161,19 @@ class Drawing:
         entry = self._state.entries.get(what)
         if entry is None:
             return None
-        label, value, gradient = lines(entry, self.called.short)
-        kind = "leaf" if not entry.op else "op" if self.board.groups.users.get(what) else "output"
+        return self._entry(place, entry)
+
+    def _entry(self, place: tuple[str, float, float, float, float], entry: Entry) -> Node:
+        """The box of a leaf or an operation."""
+        _, value, gradient = lines(entry, self.called.short)
+        whole = wording.clipped(wording.formula(entry, self.called.short), WHOLE)
+        label = wording.fitted(entry, self.called.short, lambda text: text_width(text, bold=True) <= LINE)
+        kind = "leaf" if not entry.op else "op" if self.board.groups.users.get(entry.node) else "output"
         seen = entry.gradient
         tone = None
         if entry.has_gradient and seen is not None and seen.signed:
             tone = max(-MOST_TONE, min(MOST_TONE, seen.mean * self._scale))
-        aria = f"{label}, {value}, {gradient_words(entry)}"
+        aria = f"{whole}, {value}, {gradient_words(entry)}"
         label = clip(label, LINE, bold=True)
         return Node(*place, label, value, gradient, kind, self._state_of(entry), tone, aria)
 
@@ -188,6 +194,9 @@ class Drawing:
         if n <= 0:
             return None
         state, entry = self._state, self._state.entries[self.board.groups.ops[last]]
+        shut = place[0] not in self.board.places.boxes or self.board.places.boxes[place[0]].inner is None
+        if shut and self.board.groups.only(group, self.board.root) is not None:
+            return self._entry(place, entry)
         count = f"{n:,} operation{'s' * (n != 1)}"
         gradient = ""
         if entry.has_gradient:
@@ -198,7 +207,7 @@ class Drawing:
         way = self._ways.get(place[0], Way())
         here = self.board.groups.order.get(state.now.node, -1)
         inside = group.first <= here <= group.last and state.now.kind != "finish"
-        if place[0] in self.board.places.boxes and self.board.places.boxes[place[0]].inner is not None:
+        if not shut:
             return Node(*place, name, kind="frame", state="active" if inside else "idle", aria=aria, fold="open")
         status = (
             "trouble" if way.other else "active" if inside else "done" if way.done == n else
@@ -235,6 +244,7 @@ class Drawing:
         status = self._status(key, link)
         if n == 1 and status in ("forward", "backward"):
             label = self._carried(link, status)
+        label = ", ".join(filter(None, (label, self.board.crosses(key))))
         return Edge(f"{source}>{target}", source, target, self._bends[key], label, status, _width(n))
 
     def _carried(self, link: Link, status: str) -> str:

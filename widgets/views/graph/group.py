@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator
+from itertools import groupby
 
 STRETCH = 40
 """A group with too many parts is shown in stretches of so many."""
@@ -70,7 +71,7 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What it is called in its frame: "attention", "blocks × 24", "matmul, tanh × 5"."""
+        """What it is called in its frame: "attention", "blocks × 24", "2 layers × 12", "matmul, tanh × 5"."""
         return self.name_at(self.last)
 
     def name_at(self, newest: int) -> str:
@@ -80,7 +81,9 @@ class Group:
             return f"ops {self.first + 1:,} to {self.last + 1:,}"
         own = "pass" if self.kind == "pass" else f"copy {self._place}" if self.kind == "copy" else self._own_name
         if self.kind == "run":
-            words = [str(sig[1]).rpartition("/")[2] or "layers" for sig in self._sigs]  # type: ignore[index]
+            each = (str(sig[1]).rpartition("/")[2] or "layers" for sig in self._sigs)  # type: ignore[index]
+            alike = [(word, len(list(same))) for word, same in groupby(each)]
+            words = [f"{k} {word}" if k > 1 else word for word, k in alike]
             own = ", ".join(words[:3]) + "…" * (len(words) > 3)
         n = 1 if run is None else run.n_copies(newest)
         return own if n == 1 else f"{own} × {n}"

@@ -86,7 +86,8 @@ class Groups:
         for p in dict.fromkeys(entry.parents):
             self.users.setdefault(p, []).append(node)
         sig = ("op", entry.op, entry.shape, entry.params, len(entry.parents))
-        self._append(self._open(entry.module, k), node, self._sigs.setdefault(sig, sig))
+        module = entry.module or "backward" * (entry.within >= 0)  # what a walk computed stands together
+        self._append(self._open(module, k), node, self._sigs.setdefault(sig, sig))
         here: Group | None = self.parent[node]
         while here is not None:
             here.last = k
@@ -342,6 +343,14 @@ class Groups:
                 home = _shared(home, self.parent[user])
             self._homes[key] = home
         return self._homes[key]
+
+    def only(self, group: Group, root: Group) -> int | None:
+        """The operation that is all there is in a group of a pass; None for more, or a tensor that only it uses."""
+        if group.n_ops != 1:
+            return None
+        node = self.ops[group.first]
+        leaves = (p for p in self._entries[node].parents if p in self._entries and p not in self.order)
+        return None if any(self.home(p, root) is self.parent[node] for p in leaves) else node
 
     def holder(self, node: int) -> Group:
         """The group in whose frame an operation stands."""

@@ -43,7 +43,7 @@ def inspected(
     if entry is None:
         return page(CONSTANT if selected.startswith("c") else HOW)
     called = called or wording.names(tape.entries)
-    head = f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
+    head = wording.formula(entry, called)
     parts = [f"<h4 style='margin:0 0 4px'>{escape(wording.clipped(head, 60))}</h4>", *_operation(entry)]
     parts.append(_row("value", _array(entry.value) or escape(f"{wording.shape(entry.shape)} {entry.dtype}")))
     parts.append(_row("gradient", _gradient(entry)))
@@ -82,7 +82,8 @@ def _gradient(entry: Entry) -> str:
         return text
     before, _, total = wording.sum_of_walks(entry)
     earlier = f"the {escape(before)} stored before: {escape(total)}" if total else "what was stored before"
-    return f"{text}, <i>added to {earlier}</i>"
+    summed = f": {wording.summed(entry)}" if entry.n_summed > 1 else ""
+    return f"{text}, <i>added to {earlier}{summed}</i>"
 
 
 def _arrivals(tape: Tape, entry: Entry, called: dict[int, str]) -> list[str]:

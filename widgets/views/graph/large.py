@@ -47,12 +47,14 @@ class Large:
         self._for_hits: set[str] = set()
         self._hay: dict[int, str] = {}
         self._changed = False
+        self._entries: Mapping[int, Entry] = {}
         self._board: Board | None = None
         self._drawing: Drawing | None = None
         self._lit: tuple[object, frozenset[str]] = None, frozenset()
 
     def grow(self, entries: Mapping[int, Entry]) -> None:
         """Take what came since."""
+        self._entries = entries
         if self.groups.n_seen == len(entries):
             return
         for node in self.groups.grow(entries):
@@ -159,6 +161,12 @@ class Large:
             return selected if self._drawing is not None else ""
         return self._drawing.board.seen.get(int(selected), "") if selected.isdigit() else ""
 
+    def op_of(self, box: str) -> str:
+        """The operation that a box shows, where a group is nothing else; else the box."""
+        group = self.group(box)
+        node = self.groups.only(group, self._board.root) if group is not None and self._board is not None else None
+        return box if node is None else str(node)
+
     def inside(self, selected: str) -> list[int]:
         """The nodes that a box stands for."""
         if selected.isdigit():
@@ -215,7 +223,7 @@ class Large:
             return self.told_hits()
         n = min(root.last, newest_op(state, self.groups.order)) - root.first + 1
         words = f"{n:,} operation{'s' * (n != 1)}, by module: a box with a + is a group, open it to see what it holds."
-        older = self.told_passes(root)
+        older = " ".join(filter(None, [self.told_passes(root), self.told_sums(), self.told_apart()]))
         s = "s" * (state.n_left_out != 1)
         left = f"{state.n_left_out:,} more operation{s} came after {len(state.entries):,} and are not kept."
         return " ".join(filter(None, [words, older, left * (state.n_left_out > 0)]))
@@ -227,7 +235,7 @@ class Large:
         n = len(self.groups.ops) if ops == len(self.hits) else self.groups.n_seen
         match = "matches" if len(self.hits) == 1 and n == 1 else "match"
         seen = self._board.seen if self._board is not None and self.n_boxes else {}
-        shut = [box for node in self.hits if not (box := seen.get(node, "0")).isdigit()]
+        shut = [box for node in self.hits if not self.op_of(box := seen.get(node, "0")).isdigit()]
         groups = f"{len(set(shut)):,} closed group{'s' * (len(set(shut)) > 1)}"
         some = f", {len(shut):,} of them" if len(shut) < len(self.hits) else ","
         where = f"{some} in {groups}" if shut else ""
@@ -243,6 +251,25 @@ class Large:
         counted = f"{ops:,} operation{'s' * (ops != 1)}"
         rest = f"the other{'s' * (others > 1)} ({counted}) {'are' if others > 1 else 'is'} not drawn"
         return f"This is {self._which(root)}; {rest}."
+
+    def told_sums(self) -> str:
+        """That the gradients of leaves are of more than the pass whose values are drawn, where that is so."""
+        n = max((self._entries[leaf].n_summed for leaf in self.groups.leaves), default=0)
+        if n < 2 or len(self.groups.roots) < 2:
+            return ""
+        return f"The gradients of tensors that you made are sums over {n} backward walks, not over this pass alone."
+
+    def told_apart(self) -> str:
+        """Which boxes stand beside the group that they are a part of."""
+        apart = self._board.apart if self._board is not None else []
+        if not apart:
+            return ""
+        names = ", ".join(wording.clipped(self.names.short[n]) for n in apart[:3]) + "…" * (len(apart) > 3)
+        one = len(apart) == 1
+        return (
+            f"{names} {'is' if one else 'are'} pinned: a part of the group beside {'it' if one else 'them'};"
+            " the arrows out of the group and back into it are no cycle."
+        )
 
     def _which(self, root: Group) -> str:
         """A pass among all of them, in words."""

@@ -86,7 +86,7 @@ class LossView(View[Curve]):
     def landmarks(self, events: Events) -> Landmarks:
         """Where it was tested: every stop is a step already."""
         tests = events.columns(Evaluated)
-        where, splits = events.positions(Evaluated), np.asarray(tests["split"])
+        where, splits = tests["position"], np.asarray(tests["split"])
         names = dict.fromkeys(splits)
         groups = [(f"{name} at step", where[splits == name], tests["step"][splits == name]) for name in names]
         return Landmarks.of(groups) if groups else super().landmarks(events)

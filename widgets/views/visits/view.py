@@ -117,7 +117,7 @@ class VisitsView(View[Counts]):
 
 
 def _label(entry: Entry, called: Mapping[int, str]) -> str:
-    return f"{called[entry.node]} = {wording.expression(entry, called)}" if entry.op else called[entry.node]
+    return wording.formula(entry, called)
 
 
 def _lines(entry: Entry, state: Counts, called: Mapping[int, str]) -> Lines:
