@@ -16,7 +16,7 @@ from tests.widgets.golden import falling, product_plus_x, training
 from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
-from tests.widgets.test_view import mapped, pushed, stretched, visited
+from tests.widgets.test_view import layered, mapped, pushed, stretched, visited
 from widgets import (
     BroadcastView,
     ClusterView,
@@ -26,6 +26,7 @@ from widgets import (
     DualView,
     GradientView,
     GraphView,
+    LayersView,
     LossView,
     PipelineView,
     Player,
@@ -50,6 +51,7 @@ MAKES = {
     "DualView": lambda: DualView(pushed()),
     "BroadcastView": lambda: BroadcastView(stretched()),
     "VmapView": lambda: VmapView(mapped()),
+    "LayersView": lambda: LayersView(layered()),
     "VisitsView": lambda: VisitsView(visited()),
     "WhyView": lambda: WhyView(product_plus_x(), "x"),
     "DifferenceView": lambda: DifferenceView(product_plus_x(), product_plus_x()),
