@@ -21,6 +21,7 @@ from lab.events import (
     ErrorMeasured,
     Evaluated,
     JacobianCompared,
+    LayerMeasured,
     LeafUsed,
     MemorySampled,
     NodeVisited,
@@ -236,6 +237,22 @@ def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 SIDES = "one", "all"
 
 
+def layers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The first measured step and the newest, each with a line for each statistic; shares of dead units as bars."""
+    told = rec.columns(LayerMeasured, 0, p)
+    steps = np.asarray(told["step"])
+    lines = {(t["name"], i) for i, t in enumerate(drawn["traces"]) if t["type"] == "scatter"}
+    assert {name for name, _ in lines} == {f"step {steps[0]}", f"step {steps[-1]}"}
+    for name in {f"step {steps[0]}", f"step {steps[-1]}"}:
+        mine = steps == int(name.split()[1])
+        wanted = [np.asarray(told[field])[mine] for field in ("deviation", "gradient_norm", "mean")]
+        shown = [t["y"] for t in drawn["traces"] if t["name"] == name]
+        assert np.allclose(shown, wanted, rtol=1e-5)
+    (bars,) = [t["y"] for t in drawn["traces"] if t["type"] == "bar"]
+    mine = steps == steps[-1]
+    assert np.allclose(bars, 100 * np.asarray(told["n_dead"])[mine] / np.asarray(told["n_units"])[mine])
+
+
 def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """A row for each value: its axes, and with that of the members in front of those that are not shared."""
     told, nodes = rec.columns(OpBatched, 0, p), drawn["nodes"]
@@ -423,7 +440,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
-    "Broadcasting of shapes": stretched, "vmap": mapped,
+    "Broadcasting of shapes": stretched, "vmap": mapped, "Layers": layers,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
     "Memory over forward and backward": memory,
     "The gradient's graph": twice, "First nan": broken, "One step of a network": graph,

@@ -16,7 +16,7 @@ from tests.widgets.golden import falling, product_plus_x, training
 from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
-from tests.widgets.test_view import judged, mapped, pushed, stretched, tried, visited
+from tests.widgets.test_view import judged, layered, mapped, pushed, stretched, tried, visited
 from widgets import (
     BroadcastView,
     ClusterView,
@@ -27,6 +27,7 @@ from widgets import (
     ErrorView,
     GradientView,
     GraphView,
+    LayersView,
     LossView,
     PipelineView,
     Player,
@@ -52,6 +53,7 @@ MAKES = {
     "DualView": lambda: DualView(pushed()),
     "BroadcastView": lambda: BroadcastView(stretched()),
     "VmapView": lambda: VmapView(mapped()),
+    "LayersView": lambda: LayersView(layered()),
     "VisitsView": lambda: VisitsView(visited()),
     "ErrorView": lambda: ErrorView(tried()),
     "RuleView": lambda: RuleView(judged()),
