@@ -92,7 +92,7 @@ GradientView(vanishing)
 
 # %% [markdown]
 # Or all layers at once, in the order in which they run, at the first step and the last. What goes forward keeps its
-# size; what comes back is a slope of ten to the six.
+# size; what comes back falls over five powers of ten.
 
 # %%
 LayersView(vanishing)
