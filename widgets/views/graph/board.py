@@ -262,13 +262,13 @@ class Board:
             link.route = self.places.route(source, target)
         link.pairs.append((node, i))
 
-    def crosses(self, key: Key) -> str:
-        """Of an edge between a group and a pinned part of it: which way it leads, for it is no cycle; else ""."""
-        for group, part, words in ((*key, "out of the group"), (*key[::-1], "back into it")):
+    def crosses(self, key: Key) -> bool:
+        """Whether an edge leads from a group to a pinned part of it, or back: such a way is no cycle."""
+        for group, part in (key, key[::-1]):
             box, node = self.boxes[group], self.boxes[part]
-            if isinstance(box, Group) and node in self.apart and box.first <= self.groups.order[node] <= box.last:
-                return words
-        return ""
+            if isinstance(box, Group) and isinstance(node, int) and node in self.apart:
+                return box.first <= self.groups.order.get(node, -1) <= box.last
+        return False
 
     def around(self, node: int) -> list[str]:
         """The ids of the boxes that show something of a node: its own or its group's, and the frames around."""

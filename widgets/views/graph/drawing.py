@@ -244,7 +244,8 @@ class Drawing:
         status = self._status(key, link)
         if n == 1 and status in ("forward", "backward"):
             label = self._carried(link, status)
-        label = ", ".join(filter(None, (label, self.board.crosses(key))))
+        if self.board.crosses(key):  # said once, for the two ways lie close together
+            label = "" if (target, source) in self.board.links and source.isdigit() else "part of it"
         return Edge(f"{source}>{target}", source, target, self._bends[key], label, status, _width(n))
 
     def _carried(self, link: Link, status: str) -> str:

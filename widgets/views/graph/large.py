@@ -268,7 +268,7 @@ class Large:
         one = len(apart) == 1
         return (
             f"{names} {'is' if one else 'are'} pinned: a part of the group beside {'it' if one else 'them'};"
-            " the arrows out of the group and back into it are no cycle."
+            " the arrows out of the group and back are no cycle."
         )
 
     def _which(self, root: Group) -> str:
