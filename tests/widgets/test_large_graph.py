@@ -124,6 +124,15 @@ def test_a_transformer_opens_by_module_with_its_blocks_as_one():
     nothing_is_lost(view)
 
 
+def test_open_groups_are_called_by_their_names_and_need_no_legend():
+    view = GraphView(TRANSFORMER)
+    view.open_all()
+    marks = dict(end(view).legend)
+    assert "frame" not in marks
+    assert marks["done"] == "gradient complete"
+    assert "gradient complete" not in dict(view.picture_at(40).legend).values()
+
+
 def test_a_transformer_block_reads_as_one():
     model = TransformerBlock(8, 2, rng=0)
     x = lab.tensor(np.random.default_rng(0).normal(size=(2, 5, 8)), requires_grad=True, name="x")
@@ -241,7 +250,7 @@ def test_a_gradient_that_several_passes_added_to_says_so_beside_the_values_of_on
     bias = box(scene, "bias")
     entry = view.state_at(len(view.recording)).entries[int(bias.id)]
     norm = short(float(np.linalg.norm(np.add(entry.before, entry.gradient.value))))
-    assert (entry.n_summed, bias.gradient) == (3, f"grad sum of 3: norm {norm}")
+    assert (entry.n_summed, bias.gradient) == (3, f"grad sum: norm {norm}")
     assert "added to what was stored before (sum over 3 backward walks)" in bias.aria
     assert "sums over 3 backward walks, not over this pass alone" in scene.caption
     assert "sum over" not in GraphView(net(), most=5).text_at(len(net()))
@@ -560,8 +569,8 @@ def test_a_group_is_as_far_as_its_parts_are_pinned_or_not():
     assert before["blocks × 3"] == "done"
     group = next(g for g in view.large.groups.roots[0].within() if g.path == "blocks/1/attention")
     view.pin(str(group.nodes[5]))
-    for position in range(0, len(TRANSFORMER), 7):
-        plain = GraphView(TRANSFORMER)
+    plain = GraphView(TRANSFORMER)
+    for position in range(0, len(TRANSFORMER), 20):
         states = {n.label: n.state for n in plain.picture_at(position).nodes}
         shut = next((n for n in view.picture_at(position).nodes if n.label.startswith("blocks")), None)
         if shut is not None and states[shut.label] in ("done", "waiting", "idle"):

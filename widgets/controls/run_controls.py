@@ -139,10 +139,11 @@ class RunControls:
     # --- clicks: flags only ---
 
     def _ask(self, action: Callable[[], object]) -> None:
-        """Do what a click asks; what the run refuses is shown, never raised into the page."""
+        """Do what a click asks; what that says or the run refuses is shown, never raised into the page."""
         self._message = ""  # before: what the action starts may have something to say
         try:
-            action()
+            said = action()
+            self._message = said if isinstance(said, str) else self._message
         except LabError as why:
             self._message = str(why)
         self.refresh()
@@ -227,6 +228,7 @@ class RunControls:
             self._put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",
                  disabled=ended or state == "stopping")  # fmt: skip
             self._put(parts["Step"], disabled=ended or state == "stopping")
+            self._put(parts["by"], disabled=ended)
             self._put(parts["Stop"], disabled=ended)
             self._step_picture.refresh()
             reason = self._trouble()

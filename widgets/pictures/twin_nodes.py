@@ -123,7 +123,8 @@ def _pin(node: Node) -> str:
     w, h = node.width, node.height
     x, y = (w * 0.36, h * 0.36) if node.kind == "rank" else (w / 2 - 3, h / 2 - 2)
     disc = tag("circle", r=7.5, fill=INK["surface"], stroke=INK["accent"], stroke_width=1.25)
-    return tag("g", disc + tag("path", d=MARKS["pin"], fill=INK["accent"]), transform=f"translate({number(x)} {number(y)})")
+    mark = tag("path", d=MARKS["pin"], fill=INK["accent"])
+    return tag("g", disc + mark, transform=f"translate({number(x)} {number(y)})")
 
 
 def _texts(node: Node, ink: str | None, room: float) -> str:

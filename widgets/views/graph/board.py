@@ -271,7 +271,7 @@ class Board:
         return ""
 
     def counted(self, node: int) -> tuple[str, ...]:
-        """The boxes that tell how far an operation is: the one in which it is seen, and the group that it stands beside."""
+        """The boxes that tell how far an operation is: where it is seen, and the group that it stands beside."""
         return tuple(filter(None, (self.seen[node], self.apart.get(node))))
 
     def around(self, node: int) -> list[str]:

@@ -20,6 +20,8 @@ from widgets.views.graph.telling import sentence
 
 OPENS = 60
 """Up to so many hits of a search are opened; more are lit where they are."""
+SAID = ("edge done", "frame")
+"""What no legend has to explain: an open group has its name, an arrow is as its box."""
 LINES = 40
 """Lines of the picture in words."""
 
@@ -148,7 +150,7 @@ class Large:
         edges = drawing.edges
         tokens = [Token(edges[k].id, duration=600.0, backward=edges[k].state == "backward")
                   for k in drawing.moving[:TOKENS]]  # fmt: skip
-        there = {mark.removeprefix("edge ") for mark, n in drawing.counts.items() if n > 0 and mark != "edge done"}
+        there = {mark.removeprefix("edge ") for mark, n in drawing.counts.items() if n > 0 and mark not in SAID}
         pinned = frozenset(str(n) for n in self.pinned if str(n) in drawing.nodes)
         there |= {"pin"} if pinned else set()
         return Scene(
