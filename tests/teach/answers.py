@@ -202,7 +202,7 @@ WRONG = [
     ("richardson", extrapolated("(4 * half + whole) / 5"), "weights are added"),
     ("richardson", extrapolated("half - whole"), "distance of the two"),
     ("richardson", extrapolated("(16 * half - whole) / 15"), "a sixteenth"),
-    ("richardson", extrapolated("(4 * half - whole) / 2"), "the slope is wrong"),
+    ("richardson", extrapolated("(4 * half - whole) // 3"), "the slope is wrong"),
     ("softmax_rule", softmax("ct * p * (1 - p)"), "on its own x alone"),
     ("softmax_rule", softmax("p * (ct - ct * p)"), "on its own x alone"),
     ("softmax_rule", softmax("p * ct"), "the sum is forgotten"),

@@ -163,9 +163,9 @@ def richardson(whole, half):
     results=("slope",),
     answer=lambda whole, half: (4 * half - whole) / 3,
     checks=(
-        Check("errors of 4 and 1 around a slope of 2", [_pair(2.0, 4.0, 1.0)]),
-        Check("other errors, too low and too high", [_pair(2.0, -0.8, 0.5), _pair(-1.0, 3.0, 0.1)]),
-        Check("both right already", [(5.0, 5.0)]),
+        Check("errors of 4 and 1 around a slope of 2.5", [_pair(2.5, 4.0, 1.0)]),
+        Check("other errors, too low and too high", [_pair(2.25, -0.8, 0.5), _pair(-1.2, 3.0, 0.1)]),
+        Check("both right already", [(5.5, 5.5)]),
         Check("a slope of 0", [_pair(0.0, 1.0, 1.0)]),
     ),
     mutants=(
