@@ -30,6 +30,7 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     JacobianCompared,
+    LayerMeasured,
     LeafUsed,
     MemoryBegun,
     MemorySampled,
@@ -191,6 +192,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     StepFinished: lambda e, _: f"step {e.step}: loss {digits(e.loss)}",
     Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {digits(e.loss)}, accuracy {digits(e.accuracy)}",
     ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {digits(e.norm)}",
+    LayerMeasured: lambda e, _: (
+        f"layer {e.name} ({e.kind}) at step {e.step}: {digits(e.mean)} ± {digits(e.deviation)}, {e.n_dead} of"
+        f" {counted(e.n_units, 'unit')} dead"
+    ),
     HyperparameterChanged: lambda e, _: f"{e.name} set to {digits(e.value)} at step {e.step}",
     RankStarted: lambda e, _: f"rank started, one of {e.world_size}",
     RankFinished: lambda e, _: f"rank {e.state}",
@@ -323,7 +328,8 @@ def _field_words(field: str, event: Event) -> str:
         return {"op": "operation", "parents": "operands", "constants": "constants"}.get(field, field)
     if isinstance(event, OperandKept) and field == "value":
         return f"operand {event.argument}"
-    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter"}
+    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter",
+            "LayerMeasured": "layer"}
     owner = kind.get(type(event).__name__, "")
     return f"{owner} {field}".replace("_", " ").strip()
 

@@ -21,6 +21,7 @@ from lab.events import (
     ErrorMeasured,
     Evaluated,
     JacobianCompared,
+    LayerMeasured,
     LeafUsed,
     MemorySampled,
     NodeVisited,
@@ -119,7 +120,7 @@ def agree_chart(picture: Chart, drawn: Drawn) -> None:
         if path:
             assert np.allclose([path[:2], path[-2:]], there["ends"], atol=0.1), there["name"]
     counts = [t.y for t in traces if t.type == "bar"]
-    if counts:
+    if counts and counts[0].max():
         heights = np.array(drawn["bars"])
         assert np.allclose(heights / heights.max(), counts[0] / counts[0].max(), atol=0.02)
 
@@ -234,6 +235,22 @@ def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 
 SIDES = "one", "all"
+
+
+def layers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The first measured step and the newest, each with a line for each statistic; shares of dead units as bars."""
+    told = rec.columns(LayerMeasured, 0, p)
+    steps = np.asarray(told["step"])
+    lines = {(t["name"], i) for i, t in enumerate(drawn["traces"]) if t["type"] == "scatter"}
+    assert {name for name, _ in lines} == {f"step {steps[0]}", f"step {steps[-1]}"}
+    for name in {f"step {steps[0]}", f"step {steps[-1]}"}:
+        mine = steps == int(name.split()[1])
+        wanted = [np.asarray(told[field])[mine] for field in ("deviation", "gradient_norm", "mean")]
+        shown = [t["y"] for t in drawn["traces"] if t["name"] == name]
+        assert np.allclose(shown, wanted, rtol=1e-5)
+    (bars,) = [t["y"] for t in drawn["traces"] if t["type"] == "bar"]
+    mine = steps == steps[-1]
+    assert np.allclose(bars, 100 * np.asarray(told["n_dead"])[mine] / np.asarray(told["n_units"])[mine])
 
 
 def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -423,7 +440,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
-    "Broadcasting of shapes": stretched, "vmap": mapped,
+    "Broadcasting of shapes": stretched, "vmap": mapped, "Layers": layers,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
     "Memory over forward and backward": memory,
     "The gradient's graph": twice, "First nan": broken, "One step of a network": graph,

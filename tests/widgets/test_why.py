@@ -10,11 +10,12 @@ import pytest
 import lab
 from lab.errors import ArgumentError, GradientError, ViewError
 from lab.events import Recording
+from lab.nn import mlp
 from tests.widgets.golden import product_plus_x
 from widgets.asking.grid import grid
 from widgets.asking.words import account, page, product_words, sum_words
 from widgets.live import pacer
-from widgets.pictures.theme import MINUS
+from widgets.pictures.theme import MINUS, short
 from widgets.views.graph.view import GraphView
 from widgets.views.why.view import WhyView
 
@@ -109,6 +110,48 @@ def test_a_long_path_is_drawn_with_its_middle_left_out_and_the_factors_still_mul
     assert np.prod(factors) == pytest.approx(float(x.grad), rel=1e-2)
     assert any(n.sublabel == "steps left out" for n in scene.nodes)
     assert "more" in view.text_at(len(rec))
+
+
+def deep():
+    model = mlp(16, *[8] * 6, 4, rng=0)
+    inputs, labels = np.random.default_rng(0).normal(size=(8, 16)), np.arange(8) % 4
+    with lab.record() as rec:
+        lab.cross_entropy(model(inputs), labels).backward()
+    return rec
+
+
+def test_a_gradient_that_is_spread_over_many_paths_says_so_and_is_drawn_layer_by_layer():
+    rec = deep()
+    view = WhyView(rec, "0.weight")
+    told = lab.why("0.weight", recording=rec)
+    scene, text = view.picture_at(len(rec)), view.text_at(len(rec))
+    part = 100 * sum(p.share for p in told.paths) / told.gradient
+    words = f"{told.n_all:,} paths; the top 5 carry {short(float(f'{part:.2g}'))} % of the gradient"
+    assert words in text
+    assert scene.caption.startswith(words)
+    frames = [node for node in scene.nodes if node.kind == "frame"]
+    assert [frame.label for frame in frames] == [layer.name for layer in told.layers]
+    for frame in frames:
+        boxes = [n for n in scene.nodes if n.id.startswith(f"{frame.id}.")]
+        total = sum(float(box.sublabel.replace(MINUS, "-")) for box in boxes)
+        assert total == pytest.approx(told.gradient, abs=0.51e-4 * len(boxes)), "the numbers that are shown add up"
+        assert all(abs(box.y - frame.y) + box.height / 2 <= frame.height / 2 for box in boxes)
+    assert view.widget is not None
+    view.question.chosen = 0
+    assert {"leaf", "output", "group"} <= {n.kind for n in view.picture_at(len(rec)).nodes}, "a path is drawn as before"
+    assert view.picture_at(len(rec)).lit
+    view.dispose()
+
+
+def test_the_lines_of_paths_have_room_in_their_list_and_the_words_below_have_all_of_it():
+    rec = deep()
+    view = WhyView(rec, "0.weight")
+    assert view.widget is not None
+    lines = [label for label, _ in view._panel.paths.options]
+    assert max(map(len, lines)) <= 38
+    assert all("…" in line for line in lines[1:])
+    assert view._panel.words.value.count("<li>") == len(lab.why("0.weight", recording=rec).layers)
+    view.dispose()
 
 
 def test_hooks_walks_and_what_was_before_are_said_in_the_picture():

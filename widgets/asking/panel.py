@@ -15,6 +15,8 @@ from widgets.asking.grid import grid, index_of
 from widgets.asking.words import figures, page, product_words
 
 ALL = -1
+ROOM = 34
+"""Letters of a path in the list, whose lines cannot wrap: the words below have the whole."""
 
 
 class Question:
@@ -135,7 +137,7 @@ class Panel:
         if answer is not None and answer.paths:
             write = figures(answer)
             options = [("all of them", ALL)]
-            options += [(f"{k + 1}:  {product_words(path, write)}", k) for k, path in enumerate(answer.paths)]
+            options += [(f"{k + 1}:  {product_words(path, write, ROOM)}", k) for k, path in enumerate(answer.paths)]
         self.paths.layout.display = "" if options else "none"
         if tuple(options) != tuple(self.paths.options):
             self.paths.options = options

@@ -26,6 +26,7 @@ from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
+from widgets.views.layers.view import LayersView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
@@ -114,6 +115,8 @@ EXHIBITS: list[Exhibit] = [
             LossView, "training", opens_at_end=True),
     Exhibit("Gradients", "How long each gradient is from step to step, and how the entries of one spread.",
             GradientView, "training", opens_at_end=True),
+    Exhibit("Layers", "What each layer gives, the gradient that comes back, its dead units: first step and last.",
+            LayersView, "training", opens_at_end=True),
     Exhibit("All-reduce, ring", "Chunks travel around; which parts are in them, and how many bytes each rank sent.",
             RingView, "ring"),
     Exhibit("All-reduce, naive", "The same sum by way of rank 0, which sends most.", RingView, "naive"),

@@ -106,19 +106,25 @@ def tokens_of(edges: list[Edge]) -> tuple[Token, ...]:
     return tuple(Token(e.id, duration=600.0, backward=e.state == "backward") for e in moving)
 
 
-def legend_of(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]:
+def legend_of(nodes: list[Node], edges: list[Edge], pinned: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
     """Words for the marks that are on the picture, and for no others."""
-    return legend_words(
-        {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"}
-    )
+    marks = {mark for node in nodes for mark in marks_of(node)}
+    return legend_words(marks | {e.state for e in edges} - {"done", "idle"} | ({"pin"} if pinned else set()))
+
+
+def marks_of(node: Node) -> tuple[str, ...]:
+    """What a legend has to explain of a node; a "plain" one has the fill of its kind."""
+    return node.kind, node.state, f"plain {node.kind}" * (node.tone is None)
 
 
 def legend_words(there: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Words for kinds and states, of those that there are."""
+    """Words for kinds and states, of those that there are; a kind that has the fill of gradients only is "toned"."""
     words = {
         "group": "group", "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked",
         "frame": "the graph of a gradient", "new": "just computed", "active": "here now", "done": "gradient complete",
-        "waiting": "gradient arriving", "trouble": "nan or infinity",
+        "waiting": "gradient arriving", "trouble": "nan or infinity", "pin": "pinned",
         "forward": "value", "backward": "gradient", "none": "no gradient wanted",
     }  # fmt: skip
-    return tuple((mark, text) for mark, text in words.items() if mark in there)
+    kinds = {"leaf", "op", "output"}
+    toned = {mark: f"toned {mark}" for mark in kinds if f"plain {mark}" not in there}
+    return tuple((toned.get(mark, mark), text) for mark, text in words.items() if mark in there)

@@ -120,7 +120,7 @@ def gradient_line(entry: Entry) -> str:
     if total:
         return f"grad {before} + {new} = {total}"
     if entry.n_summed > 1 and entry.stored is not None:
-        return f"grad sum of {entry.n_summed}: norm {theme.short(float(np.linalg.norm(entry.stored)))}"
+        return f"grad sum: norm {theme.short(float(np.linalg.norm(entry.stored)))}"
     text = wording.short(entry.gradient).removeprefix(f"{wording.shape(entry.shape)} ") or "done"
     if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
         text = f"+{text}"  # the sign says what the colour says

@@ -135,11 +135,11 @@ class GraphView(View[Tape]):
             moving = {t.edge for t in tokens}
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
-        legend = legend_of(nodes, edges)
+        pinned = frozenset(str(n) for n in self.large.pinned if n in state.entries)
+        legend = legend_of(nodes, edges, pinned)
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
         drawn = {n.id for n in nodes} | {e.id for e in edges}
         lit = self._lit(state) or self._lit_of_question(drawn) or (self.trouble.lit(state) & drawn)
-        pinned = frozenset(str(n) for n in self.large.pinned if n in state.entries)
         if self.large.found:
             words = self.large.told_hits()
         return Scene(
