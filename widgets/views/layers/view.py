@@ -73,7 +73,7 @@ class LayersView(View[Profiles]):
             f"By layer, as they run, at step {newest.step}: what each gives, the gradient of the loss with respect to"
             f" that, and the share of its units that are 0 for every example. {newest.verdict()}"
         )
-        return Chart(go.Figure([*lines, _bars(newest)], _layout()), caption.strip(), self.title)
+        return Chart(go.Figure([*lines, _bars(newest)], _layout(len(newest.layers))), caption.strip(), self.title)
 
     def text(self, state: Profiles) -> str:
         newest = state.newest
@@ -127,15 +127,17 @@ def _positive(numbers: Any) -> Any:
     return np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan)
 
 
-def _layout() -> dict[str, Any]:
+def _layout(n: int = 0) -> dict[str, Any]:
+    """The axes of the four panels; `n`: how many layers, which are counted in whole numbers."""
     title = {name: {"text": name} for name in (*LINES, *BARS)}
     plain: dict[str, Any] = {"zeroline": False, "automargin": True}
-    order = {**plain, "title": {"text": "layer, in the order in which they run"}}
+    whole = {**plain, "dtick": max(1, round(n / 10)), "tick0": 1}
+    order = {**whole, "title": {"text": "layer, in the order in which they run"}}
     log = {**plain, "type": "log", "domain": UPPER, "tickformat": "~g"}
     return theme.axes(
         "", "", height=520,
-        xaxis={**plain, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
-        xaxis2={**plain, "domain": RIGHT, "anchor": "y2"},
+        xaxis={**whole, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
+        xaxis2={**whole, "domain": RIGHT, "anchor": "y2"},
         yaxis2={**log, "anchor": "x2", "title": title["gradient norm"]},
         xaxis3={**order, "domain": LEFT, "anchor": "y3"},
         yaxis3={**plain, "domain": LOWER, "anchor": "x3", "title": title["mean"]},
