@@ -5,6 +5,7 @@ From left to right as the layers run: a gradient that vanishes or explodes is a 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class LayersView(View[Profiles]):
 
         newest = state.newest
         if not newest.layers:
-            return Chart(go.Figure(layout=theme.blank(_layout())), self._why_empty(), self.title)
+            return Chart(go.Figure(layout=theme.blank(_layout(0))), self._why_empty(), self.title)
         shown = [newest] if state.first.step == newest.step else [state.first, newest]
         lines = [_line(profile, name, profile is newest) for name in LINES for profile in shown]
         caption = (
@@ -127,11 +128,10 @@ def _positive(numbers: Any) -> Any:
     return np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan)
 
 
-def _layout(n: int = 0) -> dict[str, Any]:
-    """The axes of the four panels; `n`: how many layers, which are counted in whole numbers."""
+def _layout(n_layers: int) -> dict[str, Any]:
     title = {name: {"text": name} for name in (*LINES, *BARS)}
     plain: dict[str, Any] = {"zeroline": False, "automargin": True}
-    whole = {**plain, "dtick": max(1, round(n / 10)), "tick0": 1}
+    whole = {**plain, "tick0": 1, "dtick": max(1, math.ceil(n_layers / 8))}
     order = {**whole, "title": {"text": "layer, in the order in which they run"}}
     log = {**plain, "type": "log", "domain": UPPER, "tickformat": "~g"}
     return theme.axes(
