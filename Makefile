@@ -38,7 +38,7 @@ lab: $(VENV)/.lab
 	@$(PY) -m lab open $(ARGS) || [ $$? = 130 ] # Ctrl-C is how one closes it
 
 test: $(VENV)/.test browser
-	@$(MAKE) --no-print-directory lint-and-test RUN='-m tests.halves "not soak"'
+	@$(MAKE) --no-print-directory lint-and-test RUN='-m tests.lanes "not soak"'
 
 quick: $(VENV)/.test
 	@$(MAKE) --no-print-directory lint-and-test RUN='-m pytest -m "not browser and not slow and not soak"'

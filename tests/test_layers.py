@@ -18,6 +18,7 @@ LAYERS = """
     autograd
     graph
     transforms
+    experiments
     nn optim precision data
     training parallel
     teach interop

@@ -22,17 +22,26 @@ if TYPE_CHECKING:
     from widgets.player.side_by_side import SideBySide as SideBySide
     from widgets.plots import tangent as tangent
     from widgets.view import View as View
+    from widgets.views.broadcast.view import BroadcastView as BroadcastView
     from widgets.views.cluster.view import ClusterView as ClusterView
     from widgets.views.contributions.view import ContributionView as ContributionView
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
     from widgets.views.difference.view import DifferenceView as DifferenceView
     from widgets.views.dual.view import DualView as DualView
+    from widgets.views.experiments.cost import CostView as CostView
+    from widgets.views.experiments.errors import ErrorView as ErrorView
+    from widgets.views.experiments.memory import MemoryView as MemoryView
+    from widgets.views.experiments.rule import RuleView as RuleView
+    from widgets.views.experiments.slopes import SlopesView as SlopesView
+    from widgets.views.experiments.swell import SwellView as SwellView
     from widgets.views.graph.view import GraphView as GraphView
+    from widgets.views.layers.view import LayersView as LayersView
     from widgets.views.pipeline.view import PipelineView as PipelineView
     from widgets.views.ring.view import RingView as RingView
     from widgets.views.training.gradient import GradientView as GradientView
     from widgets.views.training.loss import LossView as LossView
     from widgets.views.visits.view import VisitsView as VisitsView
+    from widgets.views.vmap.view import VmapView as VmapView
     from widgets.views.why.view import WhyView as WhyView
 
 _HOME: dict[str, str] = {
@@ -40,7 +49,11 @@ _HOME: dict[str, str] = {
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
+    "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view", "LayersView": "views.layers.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
+    "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
+    "SwellView": "views.experiments.swell", "SlopesView": "views.experiments.slopes",
+    "RuleView": "views.experiments.rule", "MemoryView": "views.experiments.memory",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",
     "Lesson": "cards", "Lines": "cards", "tangent": "plots", "export_page": "export.several", "Look": "live.look",

@@ -43,6 +43,57 @@ class Events(Protocol):
         """Where the events of a kind stand, ascending."""
 
 
+class Prefix:
+    """The first events of a recording: so many, however much it grows while they are read.
+
+    Whoever asks a growing recording twice may be told of two lengths; all that belongs together is asked of one prefix.
+
+    Example:
+        >>> import lab
+        >>> from lab.events import LeafUsed
+        >>> with lab.record() as rec:
+        ...     first = Prefix.now(rec)
+        ...     _ = lab.tensor(1.0, requires_grad=True) * 2.0
+        >>> len(first), len(first.positions(LeafUsed)), len(rec.positions(LeafUsed))
+        (0, 0, 1)
+    """
+
+    def __init__(self, events: Events, n: int) -> None:
+        self.events, self.n = events, n
+
+    @classmethod
+    def now(cls, events: Events) -> Prefix:
+        """All that there is at the moment."""
+        return cls(events, len(events))
+
+    @property
+    def live(self) -> bool:
+        """Whether the recording may grow."""
+        return self.events.live
+
+    def __len__(self) -> int:
+        return self.n
+
+    @overload
+    def __getitem__(self, position: int) -> Event: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Event]: ...
+    def __getitem__(self, position: int | slice) -> Event | Sequence[Event]:
+        if isinstance(position, slice):
+            wanted = range(self.n)[position]
+            return self.events[wanted.start : wanted.stop : wanted.step]
+        return self.events[range(self.n)[position]]
+
+    def columns(self, kind: type[Event], start: int = 0, stop: int | None = None) -> Mapping[str, Any]:
+        """The fields of all events of a kind at positions start <= p < stop, one array a field."""
+        return self.events.columns(kind, start, self.n if stop is None else min(stop, self.n))
+
+    def positions(self, kind: type[Event]) -> Positions:
+        """Where the events of a kind stand, ascending."""
+        positions: Positions = self.columns(kind)["position"]
+        return positions
+
+
 class Stretch(NamedTuple):
     """The events at positions start <= p < stop of a recording."""
 
@@ -52,9 +103,8 @@ class Stretch(NamedTuple):
 
     def positions(self, kind: type[Event]) -> Positions:
         """Where the events of a kind stand within the stretch."""
-        every = self.events.positions(kind)
-        first, last = np.searchsorted(every, (self.start, self.stop))
-        return every[first:last]
+        positions: Positions = self.columns(kind)["position"]
+        return positions
 
     def columns(self, kind: type[Event]) -> Mapping[str, Any]:
         """The fields of the events of a kind, one array a field."""

@@ -6,13 +6,14 @@ landmarks at no cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lab.events import BackwardStarted, CollectiveStarted, Event, StepFinished
+from lab.events import BackwardStarted, CollectiveStarted, StepFinished, ValueSeen
 from widgets.fold import Events, Positions
 
 Ints = npt.NDArray[np.int64]
@@ -90,23 +91,23 @@ class Landmarks(NamedTuple):
 
 
 def landmarks_of(events: Events) -> Landmarks:
-    """Training steps, backward walks and collectives; of what many ranks do together, that of the lowest."""
+    """Steps, backward walks and collectives, of what many ranks do that of the lowest; the first nan or infinity."""
     steps, walks = events.columns(StepFinished), events.columns(BackwardStarted)
     calls = events.columns(CollectiveStarted)
-    where, step = _of_lowest(events, StepFinished, steps["rank"], steps["step"])
+    where, step = _of_lowest(steps, "step")
     groups = [("step", where, step)]
-    where, _ = _of_lowest(events, BackwardStarted, walks["rank"], walks["root"])
+    where, _ = _of_lowest(walks, "root")
     groups.append(("backward walk", where, np.arange(1, len(where) + 1)))
-    where, call = _of_lowest(events, CollectiveStarted, calls["rank"], calls["collective"])
-    operation = np.asarray(calls["operation"])[: len(calls["rank"])]
-    mine = operation[np.asarray(calls["rank"]) == np.min(calls["rank"])] if len(where) else operation
+    where, call = _of_lowest(calls, "collective")
+    mine = np.asarray(calls["operation"])[np.isin(calls["position"], where)]
     groups += [(f"{name}".replace("_", "-"), where[mine == name], call[mine == name]) for name in dict.fromkeys(mine)]
+    seen = events.columns(ValueSeen)
+    bad = np.flatnonzero(seen["n_nonfinite"])[:1]
+    groups.append(("first nan or infinity", seen["position"][bad], np.full(len(bad), -1)))
     return Landmarks.of(groups)
 
 
-def _of_lowest(events: Events, kind: type[Event], rank: Ints, number: Ints) -> tuple[Positions, Ints]:
-    where = events.positions(kind)[: len(rank)]
-    if not len(rank):
-        return where, np.empty(0, np.int64)
-    mine = rank == rank.min()
-    return where[mine], np.asarray(number)[mine]
+def _of_lowest(rows: Mapping[str, Any], number: str) -> tuple[Positions, Ints]:
+    """Where the events of the lowest rank stand, and a field of theirs."""
+    mine = rows["rank"] == np.min(rows["rank"], initial=sys.maxsize)
+    return rows["position"][mine], np.asarray(rows[number])[mine]

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from lab.autograd.batched import Batched
 from lab.autograd.interpreter import Interpreter, Tracer
 from lab.errors import ConcretizationError, LabError
+from lab.events.bus import bus
 from lab.ops import concatenate, expand_dims, getitem
 from lab.ops.primitive import Op
 from lab.shapes import Spec
 
 
 class Batch(Interpreter):
-    """One `vmap`: the batch axis of a tracer's value is axis 0; collectives over `axis_name` meet along it."""
+    """One `vmap`: the batch axis of a tracer's value is axis 0; collectives over `axis_name` meet along it.
+
+    `Tracer.extra` of an input is where the axis was in what was given.
+    """
 
     word: ClassVar[str] = "vmap"
+
+    told: Batched | None = None
+    """What it tells, while somebody listens."""
 
     def __init__(self, size: int, axis_name: str = "") -> None:
         super().__init__()
@@ -34,22 +42,37 @@ class Batch(Interpreter):
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mapped = tuple(isinstance(a, Tracer) and a.interp is self for a in args)
         values = tuple(a.value if m else a for a, m in zip(args, mapped, strict=True))
+        if not bus.operations:
+            return self._made(op, self._run(op, args, mapped, values, params), params)
+        self.told = told = self.told or Batched(self, self.size)
+        out = told.noting.peeled(self._run(op, args, mapped, told.noting.spied(values), params))
+        made = self._made(op, out, params)
+        told.tell(op, args, params, made)
+        return made
+
+    def _run(
+        self, op: Op, args: Sequence[Any], mapped: tuple[bool, ...], values: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        """What the op becomes one level below."""
         if op.collective and params["axis_name"] != self.axis_name:
-            return Tracer(self, op(*values, **params))  # it meets others than our members: our axis goes along
+            return op(*values, **params)  # it meets others than our members: our axis goes along
         if op.batch is None:
-            return Tracer(self, loop_and_stack(op, self.size, mapped, values, params))
+            return loop_and_stack(op, self.size, mapped, values, params)
         try:
-            out = op.batch(self.size, mapped, *values, **params)
+            return op.batch(self.size, mapped, *values, **params)
         except LabError:
             op.shape(*(self._member(a) for a in args), **params)  # says it with the shapes that the function sees
             raise
-        return out if op.collective else Tracer(self, out)  # what every member gets is the same for all: not mapped
+
+    def _made(self, op: Op, out: Any, params: dict[str, Any]) -> Any:
+        """With our axis; what a collective along it gives every member is the same for all: not mapped."""
+        return out if op.collective and params["axis_name"] == self.axis_name else Tracer(self, out)
 
     def _member(self, a: Any) -> Any:
         return Spec(tuple(a.shape), a.dtype) if hasattr(a, "shape") else a
 
 
-def loop_and_stack(op: Op, size: int, mapped: tuple[bool, ...], values: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def loop_and_stack(op: Op, size: int, mapped: tuple[bool, ...], values: Sequence[Any], params: dict[str, Any]) -> Any:
     """The rule of last resort: one call for each member. A test lists the ops that still use it."""
     rows = [
         op(*(getitem(v, index=i) if m else v for v, m in zip(values, mapped, strict=True)), **params)

@@ -187,8 +187,13 @@ def statistics(array: Any) -> tuple[float, float, float, float, int]:
             if not wide.size:
                 return (*_NOTHING, size)
             total = float(np.add.reduce(wide))
+        square = float(wide.dot(wide))
     low, high = float(np.minimum.reduce(wide)), float(np.maximum.reduce(wide))
-    return low, high, total / wide.size, sqrt(float(wide.dot(wide))), size - wide.size
+    largest = 1.0 if isfinite(square) else max(-low, high)
+    if largest != 1.0:  # entries above 1e154
+        wide = wide / largest
+        square = float(wide.dot(wide))
+    return low, high, total / wide.size, largest * sqrt(square), size - wide.size
 
 
 def array_of(value: Any) -> Any:

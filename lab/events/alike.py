@@ -19,18 +19,20 @@ from lab.events.table import Table
 
 Mask = npt.NDArray[np.bool_]
 
-MACHINE_KINDS = frozenset({"WorkerSeen", "ClockAligned", "StrangerRefused", "RunStateChanged"})
-"""How workers, clocks and the reader's own clicks were: two runs of one computation differ in these."""
+MACHINE_KINDS = frozenset({"WorkerSeen", "ClockAligned", "StrangerRefused", "RunStateChanged",
+                           "CrossingFound", "MemorySampled", "PeakFound"})  # fmt: skip
+"""How workers, clocks, memory and the reader's own clicks were: two runs of one computation differ in these."""
 MACHINE_FIELDS = frozenset({"pid", "worker", "generation", "file", "line", "reason"})
 """Numbers of processes and launches, addresses (also within reasons), the place of a line, which an edit moves."""
 RUN_FIELDS = {"RunStarted": ("name", "n_steps", "n_epochs"), "RunFinished": ("name",),
-              "TangentPushed": ("level",)}  # fmt: skip
+              "TangentPushed": ("level",), "OpBatched": ("level",)}  # fmt: skip
 """What a run is called, and how long it was meant to be: one that only ran on is told as such; and
 how many transforms a process had begun before."""
 SOURCE_FIELDS = {"OpRecorded": ("constants", "params"), "LeafUsed": ("name",),
-                 "TangentPushed": ("name", "constants", "params")}  # fmt: skip
+                 "TangentPushed": ("name", "constants", "params"),
+                 "OpBatched": ("name", "constants", "params")}  # fmt: skip
 """Known only where sources were recorded."""
-NUMBERS_AS_TEXT = {"OpRecorded": ("constants",), "TangentPushed": ("constants",),
+NUMBERS_AS_TEXT = {"OpRecorded": ("constants",), "TangentPushed": ("constants",), "OpBatched": ("constants",),
                    "ParametersKept": ("parameters",), "RunStarted": ("optimizer",)}  # fmt: skip
 """Texts with numbers in them: with a tolerance they are left to the fields that have the numbers themselves."""
 VALUE_KINDS = frozenset({"OperandKept", "ParametersKept"})

@@ -122,6 +122,8 @@ class Gate:
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Breakpoints by name; replaced, never changed."""
     held: Passing | None = None
+    met: set[str] = field(default_factory=set)
+    """Names of the breakpoints that something has met since `forget`."""
     _is_abandoned: bool = False
     _granted: dict[str, float] = field(default_factory=dict)
     """How many of each unit may pass before it closes; none said: all."""
@@ -158,8 +160,9 @@ class Gate:
             self._go()
 
     def forget(self) -> None:
-        """Nodes that were recorded until now will not be walked any more."""
+        """Nodes that were recorded until now will not be walked any more, and what was met is of the past."""
         self._modules.clear()
+        self.met.clear()
 
     def _go(self) -> None:
         self.held = None
@@ -194,7 +197,9 @@ class Gate:
 
     def _why(self, passing: Passing) -> str | None:
         """Why it closes behind this, "" for a step that is done, None if it stays open."""
-        met = next((str(c) for c in self.conditions.values() if c.met(passing)), None)
+        every = [name for name, condition in self.conditions.items() if condition.met(passing)]
+        self.met.update(every)
+        met = every[0] if every else None
         if passing.unit in self._granted:
             self._granted[passing.unit] -= 1
             if self._granted[passing.unit] <= 0 and met is None:

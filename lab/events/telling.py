@@ -14,27 +14,47 @@ from lab.events.catalogue import (
     ActivationMoved,
     BackwardFinished,
     BackwardStarted,
+    BestStepFound,
+    ChoiceKnown,
     ChunkMoved,
     CollectiveFinished,
     CollectiveStarted,
+    CostBegun,
+    CostMeasured,
+    CrossingFound,
+    ErrorMeasured,
+    ErrorsBegun,
     Evaluated,
+    FaultFound,
     GradientCleared,
     GradientStored,
     HyperparameterChanged,
+    JacobianCompared,
+    LayerMeasured,
     LeafUsed,
+    MemoryBegun,
+    MemorySampled,
+    MethodRefused,
     NodeVisited,
+    OpBatched,
     OperandKept,
     OpRecorded,
     ParameterMeasured,
     ParametersKept,
+    PeakFound,
     RankFinished,
     RankLost,
     RankStarted,
     ReplicaAdvanced,
     RuleApplied,
+    RuleCheckBegun,
     RunFinished,
     RunStarted,
+    SlopesBegun,
+    SlopesMeasured,
     StepFinished,
+    SwellBegun,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     ValueWritten,
@@ -97,15 +117,16 @@ def place_of(recording: Recording, event: Event, position: int, rank: int) -> Pl
 
 def place_of_node(recording: Recording, node: int, position: int, rank: int) -> Place:
     """The operation or leaf that had this number at a position."""
-    for kind in (OpRecorded, LeafUsed):
+    for kind in (OpRecorded, TangentPushed, LeafUsed):
         columns = recording.columns(kind, 0, position + 1)
         rows = np.flatnonzero((columns["node"] == node) & (columns["rank"] == rank))
         if not len(rows):
             continue
         found = recording[int(columns["position"][rows[-1]])]
-        if isinstance(found, OpRecorded):
-            return Place(found.op, "", found.module, found.file, found.line, recording.source(found.file, found.line))
-        if isinstance(found, LeafUsed):
+        if isinstance(found, OpRecorded | TangentPushed) and found.op:
+            text = recording.source(found.file, found.line)
+            return Place(found.op, "", getattr(found, "module", ""), found.file, found.line, text)
+        if isinstance(found, LeafUsed | TangentPushed):
             return Place(called=found.name or "without a name")
     return Place()
 
@@ -159,6 +180,7 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ParametersKept: lambda e, name: short(f"parameters of {name}: {e.parameters}"),
     NodeVisited: lambda e, name: f"visit {e.number} of the {e.order} walk, at {name}",
     TangentPushed: lambda e, _: f"tangent of {e.op or e.name or 'an input'}{_SHAPE(e.shape)}, {e.dtype}",
+    OpBatched: lambda e, _: f"{e.op or e.name or 'an input'} of {counted(e.size, 'member')}{_SHAPE(e.shape)}",
     BackwardStarted: lambda e, name: f"backward starts at {name}: {counted(e.n_nodes, 'node')}",
     RuleApplied: lambda e, _: f"backward of {e.op}",
     GradientStored: lambda e, name: f"gradient of {name} {'added' if e.accumulated else 'stored'}",
@@ -170,6 +192,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     StepFinished: lambda e, _: f"step {e.step}: loss {digits(e.loss)}",
     Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {digits(e.loss)}, accuracy {digits(e.accuracy)}",
     ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {digits(e.norm)}",
+    LayerMeasured: lambda e, _: (
+        f"layer {e.name} ({e.kind}) at step {e.step}: {digits(e.mean)} ± {digits(e.deviation)}, {e.n_dead} of"
+        f" {counted(e.n_units, 'unit')} dead"
+    ),
     HyperparameterChanged: lambda e, _: f"{e.name} set to {digits(e.value)} at step {e.step}",
     RankStarted: lambda e, _: f"rank started, one of {e.world_size}",
     RankFinished: lambda e, _: f"rank {e.state}",
@@ -183,6 +209,24 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     ActivationMoved: lambda e, _: f"{e.kind} of micro-batch {e.micro} from stage {e.src_stage} to {e.dst_stage}",
     ActionStarted: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} began",
     ActionFinished: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} done",
+    ErrorsBegun: lambda e, _: f"errors of the derivative of {e.function} at {digits(e.at)}, against {digits(e.truth)}",
+    ErrorMeasured: lambda e, _: f"{e.method} with step {digits(e.h)}: error {digits(e.error)}",
+    BestStepFound: lambda e, _: f"{e.method} is best with step {digits(e.h)}: error {digits(e.error)}",
+    MethodRefused: lambda e, _: short(f"{e.method} is not possible: {e.reason}"),
+    CostBegun: lambda e, _: f"cost of Jacobians of {e.function}",
+    CostMeasured: lambda e, _: f"{e.way}, {e.n_inputs} inputs, {e.n_outputs} outputs: {digits(e.elapsed_ms)} ms",
+    CrossingFound: lambda e, _: f"{e.faster} beats {e.slower} from {digits(e.at)} {e.sweep} on",
+    SwellBegun: lambda e, _: f"{e.function} put into itself",
+    SwellMeasured: lambda e, _: f"depth {e.depth}: {counted(e.n_ops, 'operation')} in the derivative",
+    SlopesBegun: lambda e, _: f"slopes of {e.function} from both sides",
+    SlopesMeasured: lambda e, _: f"slopes by {e.entry}: {digits(e.left)} and {digits(e.right)}",
+    ChoiceKnown: lambda e, _: f"{e.library} takes {digits(e.slope)} by {e.entry}",
+    RuleCheckBegun: lambda e, _: f"derivatives of {e.function} held against differences",
+    JacobianCompared: lambda e, _: f"{e.what} in {e.mode}: {'right' if e.ok else 'WRONG'}",
+    FaultFound: lambda e, _: f"the rule of {e.op} for {e.argument} is at fault",
+    MemoryBegun: lambda e, _: short(f"memory of {', '.join(e.ways)}"),
+    MemorySampled: lambda e, _: f"{e.way}, {e.phase} of {e.op}: {e.n_bytes:,} bytes are held",
+    PeakFound: lambda e, _: f"{e.way}: at most {e.n_bytes:,} bytes",
 }
 """A line for each kind of the lab; others are told by their fields."""
 
@@ -284,7 +328,8 @@ def _field_words(field: str, event: Event) -> str:
         return {"op": "operation", "parents": "operands", "constants": "constants"}.get(field, field)
     if isinstance(event, OperandKept) and field == "value":
         return f"operand {event.argument}"
-    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter"}
+    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter",
+            "LayerMeasured": "layer"}
     owner = kind.get(type(event).__name__, "")
     return f"{owner} {field}".replace("_", " ").strip()
 

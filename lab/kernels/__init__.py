@@ -12,7 +12,7 @@ from lab.kernels.fuse import Fused, fuse
 from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
 from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_gradient
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
-from lab.kernels.optimizers import adam, sgd
+from lab.kernels.optimizers import adagrad, adam, rmsprop, sgd
 from lab.kernels.pooling import max_pool, max_pool_gradient, places_of_max
 from lab.kernels.rows import add_rows, layer_norm, layer_norm_gradient, layer_norm_scale_gradient
 from lab.kernels.warm import warm
@@ -25,6 +25,7 @@ __all__ = [
     "Fused",
     "Kernel",
     "Step",
+    "adagrad",
     "adam",
     "add_rows",
     "cache_folder",
@@ -40,6 +41,7 @@ __all__ = [
     "max_pool_gradient",
     "numpy_namespace",
     "places_of_max",
+    "rmsprop",
     "scalar_namespace",
     "sgd",
     "softmax_cross_entropy",

@@ -2,7 +2,7 @@
 
 The hyperparameters are plain numbers (float64), the arithmetic is done in the dtype of the parameters. Signs and
 names follow the papers: SGD with (Nesterov) momentum in Sutskever et al. 2013, Adam in arXiv:1412.6980, AdamW in
-arXiv:1711.05101.
+arXiv:1711.05101, RMSprop in Tieleman and Hinton 2012, Adagrad in Duchi et al. 2011.
 """
 
 from __future__ import annotations
@@ -59,6 +59,34 @@ def adam_twin(
     p -= (lr / correction1) * m / (np.sqrt(v * (1.0 / correction2)) + eps)
 
 
+def rmsprop_twin(
+    p: NDArray[Any],
+    g: NDArray[Any],
+    v: NDArray[Any],
+    velocity: NDArray[Any],
+    lr: float,
+    beta: float,
+    eps: float,
+    momentum: float,
+    weight_decay: float,
+) -> None:
+    """`rmsprop` in NumPy."""
+    slope = g + weight_decay * p
+    v += (1.0 - beta) * (slope * slope - v)
+    step = slope / (np.sqrt(v) + eps)
+    if momentum != 0.0:
+        velocity[:] = momentum * velocity + step
+        step = velocity
+    p -= lr * step
+
+
+def adagrad_twin(p: NDArray[Any], g: NDArray[Any], v: NDArray[Any], lr: float, eps: float, weight_decay: float) -> None:
+    """`adagrad` in NumPy."""
+    slope = g + weight_decay * p
+    v += slope * slope
+    p -= lr * slope / (np.sqrt(v) + eps)
+
+
 def _sgd_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, ...]:
     p, g, velocity = (rng.standard_normal(size).astype(dtype) for _ in range(3))
     return p, g, velocity, 0.1, 0.9 * (size % 2), 0.01, size % 3 == 0
@@ -67,6 +95,16 @@ def _sgd_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, .
 def _adam_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, ...]:
     p, g, m, v = (rng.standard_normal(size).astype(dtype) for _ in range(4))
     return p, g, m, v * v, 1e-2, 0.9, 0.999, 1e-8, 0.01, size % 2 == 0, 0.1, 0.001
+
+
+def _rmsprop_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, ...]:
+    p, g, v, velocity = (rng.standard_normal(size).astype(dtype) for _ in range(4))
+    return p, g, v * v, velocity, 1e-2, 0.99, 1e-8, 0.9 * (size % 2), 0.01
+
+
+def _adagrad_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, ...]:
+    p, g, v = (rng.standard_normal(size).astype(dtype) for _ in range(3))
+    return p, g, v * v, 1e-2, 1e-10, 0.01
 
 
 @kernel(twin=sgd_twin, sample=_sgd_sample)
@@ -148,3 +186,66 @@ def adam(
         m[i] += take1 * (slope - m[i])
         v[i] += take2 * (slope * slope - v[i])
         p[i] = weight - rate * m[i] / (sqrt(v[i] * scale) + epsilon)
+
+
+@kernel(twin=rmsprop_twin, sample=_rmsprop_sample)
+def rmsprop(
+    p: OutVector,
+    g: Vector,
+    v: OutVector,
+    velocity: OutVector,
+    lr: float,
+    beta: float,
+    eps: float,
+    momentum: float,
+    weight_decay: float,
+) -> None:
+    """One step of RMSprop, in place: p -= lr * step, step = slope / (sqrt(v) + eps), slope = g + weight_decay * p.
+
+    v is the running mean of slope**2 and begins as zeros, uncorrected; with momentum velocity = momentum * velocity +
+    step becomes the step.
+
+    Shapes:
+        p, g, v, velocity: (n,) of one dtype. Without momentum `velocity` is neither read nor written and may be empty.
+
+    Example:
+        >>> p = np.array([1.0])
+        >>> rmsprop(p, np.array([3.0]), np.zeros(1), np.zeros(1), 0.1, 0.75, 0.0, 0.0, 0.0)
+        >>> p.round(12)
+        array([0.8])
+    """
+    if g.size != p.size or v.size != p.size or (momentum != 0.0 and velocity.size != p.size):
+        raise ShapeError("rmsprop needs g, v and a velocity for each parameter")
+    T = p.dtype.type
+    rate, take, epsilon, inertia, decay = T(lr), T(1.0 - beta), T(eps), T(momentum), T(weight_decay)
+    for i in range(p.size):
+        slope = g[i] + decay * p[i]
+        v[i] += take * (slope * slope - v[i])
+        step = slope / (sqrt(v[i]) + epsilon)
+        if momentum != 0.0:
+            velocity[i] = inertia * velocity[i] + step
+            step = velocity[i]
+        p[i] -= rate * step
+
+
+@kernel(twin=adagrad_twin, sample=_adagrad_sample)
+def adagrad(p: OutVector, g: Vector, v: OutVector, lr: float, eps: float, weight_decay: float) -> None:
+    """One step of Adagrad, in place: v += slope**2, p -= lr * slope / (sqrt(v) + eps), slope = g + weight_decay * p.
+
+    Shapes:
+        p, g, v: (n,) of one dtype; v begins as zeros.
+
+    Example:
+        >>> p = np.array([1.0])
+        >>> adagrad(p, np.array([3.0]), np.array([16.0]), 0.5, 0.0, 0.0)
+        >>> p.round(12)
+        array([0.7])
+    """
+    if g.size != p.size or v.size != p.size:
+        raise ShapeError("adagrad needs g and v for each parameter")
+    T = p.dtype.type
+    rate, epsilon, decay = T(lr), T(eps), T(weight_decay)
+    for i in range(p.size):
+        slope = g[i] + decay * p[i]
+        v[i] += slope * slope
+        p[i] -= rate * slope / (sqrt(v[i]) + epsilon)

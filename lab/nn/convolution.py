@@ -14,6 +14,7 @@ from lab import ops
 from lab.checks import generator, whole
 from lab.errors import ArgumentError, ShapeError
 from lab.nn.init import Init, init_of
+from lab.nn.inputs import unfit
 from lab.nn.module import Module, parameter
 from lab.ops.windows import entries, per_axis, windows
 
@@ -67,14 +68,9 @@ class _Slides(Module):
 
     def _checked(self, x: Any) -> None:
         shape = getattr(x, "shape", None)
-        if shape is not None and len(shape) == self.ndim + 2 and shape[1] == self.n_in:
-            return
-        problem = f"layer{f' {self.path!r}' if self.path else ''} {self!r} cannot take this input"
-        axes = ("length", "height, width")[self.ndim - 1]
-        hint = f"(batch, {self.n_in} channel{'s' * (self.n_in > 1)}, {axes})"
-        if shape is None:
-            raise ArgumentError(problem, given=repr(x)[:60], hint=f"give it a tensor or an array: {hint}")
-        raise ShapeError(problem, given=f"shape {tuple(shape)}", hint=hint)
+        if shape is None or len(shape) != self.ndim + 2 or shape[1] != self.n_in:
+            axes = ("length", "height, width")[self.ndim - 1]
+            raise unfit(self, x, f"(batch, {self.n_in} channel{'s' * (self.n_in > 1)}, {axes})")
 
     def _options(self) -> dict[str, Any]:
         return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}

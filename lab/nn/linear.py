@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lab.checks import generator, whole
-from lab.errors import ArgumentError, ShapeError
 from lab.nn.init import Init, init_of
+from lab.nn.inputs import refuse_last_axis
 from lab.nn.module import Module, parameter
 
 
@@ -50,17 +50,9 @@ class Linear(Module):
 
     def forward(self, x: Any) -> Any:
         """(..., n_in) -> (..., n_out)."""
-        shape = getattr(x, "shape", None)
-        if not shape or shape[-1] != self.n_in:
-            raise self._refusal(x)
+        refuse_last_axis(self, x, self.n_in)
         out = x @ self.weight
         return out if self.bias is None else out + self.bias
-
-    def _refusal(self, x: Any) -> ShapeError | ArgumentError:
-        problem = f"layer{f' {self.path!r}' if self.path else ''} {self!r} cannot take this input"
-        if not hasattr(x, "shape"):
-            return ArgumentError(problem, given=repr(x)[:60], hint="give it a tensor or an array: lab.tensor([...])")
-        return ShapeError(problem, given=f"shape {x.shape}", hint=f"its last axis must have {self.n_in} entries")
 
     def describe(self) -> str:
         return f"{self.n_in}, {self.n_out}" + (", bias=False" if self.bias is None else "")

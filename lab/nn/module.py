@@ -6,18 +6,23 @@ definition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, ClassVar, Self, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor, tensor
 from lab.autograd.between import set_gradient, wrote
 from lab.config import STATE, using
-from lab.errors import ArgumentError, ShapeError, UnsupportedError
+from lab.errors import ArgumentError, UnsupportedError
 from lab.events import bus
+from lab.nn.state import fitting
 from lab.words import kind_of
+
+Seer: TypeAlias = "Callable[[Module, Any], None]"
+WATCH: ContextVar[Seer | None] = ContextVar("lab_watch", default=None)
+"""Told of each call of a module in this context, and of what it gave; None: nobody is."""
 
 
 class Module:
@@ -46,6 +51,8 @@ class Module:
     training: bool = True
     path: str = ""
     """Path from the outermost module, "" for that one itself."""
+    buffers: ClassVar[tuple[str, ...]] = ()
+    """Names of attributes that hold tensors which are not trained but belong to the state, such as running means."""
 
     def forward(self, *inputs: Any) -> Any:
         """What the module computes; a subclass says it."""
@@ -57,8 +64,12 @@ class Module:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         if bus.sources:  # somebody records where operations come from
             with using(module=self.path):
-                return self.forward(*inputs, **options)
-        return self.forward(*inputs, **options)
+                out = self.forward(*inputs, **options)
+        else:
+            out = self.forward(*inputs, **options)
+        if (seen := WATCH.get()) is not None:
+            seen(self, out)
+        return out
 
     def __setattr__(self, name: str, value: Any) -> None:
         before = vars(self).get(name, self)
@@ -102,6 +113,18 @@ class Module:
         """The parameters, in order of definition."""
         return [p for _, p in self.named_parameters()]
 
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """The tensors that classes name in `buffers`, with their paths.
+
+        Example:
+            >>> from lab.nn import BatchNorm1d, Linear, Sequential
+            >>> [name for name, b in Sequential(Linear(2, 3), BatchNorm1d(3)).named_buffers()]
+            ['1.running_mean', '1.running_var']
+        """
+        for path, module in self.named_modules():
+            for name in module.buffers:
+                yield f"{path}.{name}" if path else name, getattr(module, name)
+
     @property
     def n_parameters(self) -> int:
         """Number of trainable entries.
@@ -138,15 +161,20 @@ class Module:
             set_gradient(leaf_of(parameter), None)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
-        """Copies of the parameters by path."""
-        return {name: p.value.copy() for name, p in self.named_parameters()}
+        """Copies of the parameters by path, then of the buffers."""
+        return {name: p.value.copy() for name, p in self._state()}
+
+    def _state(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self.named_parameters()
+        yield from self.named_buffers()
 
     def load_state_dict(self, state: Mapping[str, npt.ArrayLike]) -> None:
-        """Write values into the parameters, in place, cast to their dtypes; all or, on an error, none.
+        """Write values into the parameters, in place, and buffers, cast to their dtypes; all or, on an error, none.
 
         Raises:
-            ArgumentError: a parameter is missing in `state`, or a name there is no parameter.
+            ArgumentError: a parameter or buffer is missing in `state`, or a name there is neither.
             ShapeError: a value has another shape than its parameter.
+            DTypeError: a value holds no real numbers.
 
         Example:
             >>> from lab.nn import Linear
@@ -155,21 +183,13 @@ class Module:
             >>> bool((a.weight.numpy() == b.weight.numpy()).all())
             True
         """
-        parameters = dict(self.named_parameters())
-        if missing := [name for name in parameters if name not in state]:
-            hint = "the state is of another model, or paths have changed"
-            raise ArgumentError("the state lacks parameters of the model", given=_some(missing), hint=hint)
-        if foreign := [name for name in state if name not in parameters]:
-            hint = f"the model has {_some(list(parameters))}"
-            raise ArgumentError("the state has names that the model does not", given=_some(foreign), hint=hint)
-        values = {name: np.asarray(state[name]) for name in parameters}
-        for name, p in parameters.items():
-            if values[name].shape != p.shape:
-                raise ShapeError(f"{name} has another shape in the state", given=f"{values[name].shape} for {p.shape}",
-                                 hint="the state is of a model with other sizes")  # fmt: skip
-        for name, p in parameters.items():
-            p.value[...] = values[name]
-            wrote(leaf_of(p), p.value)
+        own = dict(self._state())
+        for p, value in zip(own.values(), fitting(own, state), strict=True):
+            if isinstance(p.node, Leaf):
+                p.value[...] = value
+                wrote(p.node, p.value)
+            else:
+                p.value = value
 
     # --- how it looks --------------------------------------------------------------------------------------------
 
@@ -193,6 +213,16 @@ def parameter(value: npt.ArrayLike, name: str = "") -> Tensor:
         ('float32', True)
     """
     return tensor(value, dtype=STATE.get().dtype, requires_grad=True, name=name)
+
+
+def buffer(value: npt.ArrayLike) -> Tensor:
+    """A tensor with the dtype of parameters that is not trained; a class says in `buffers` which attributes hold one.
+
+    Example:
+        >>> buffer([1, 2]).dtype.name, buffer([1, 2]).requires_grad
+        ('float32', False)
+    """
+    return tensor(value, dtype=STATE.get().dtype)
 
 
 def leaf_of(parameter: Tensor) -> Leaf:
@@ -224,7 +254,3 @@ def _walk(where: str, part: Tensor | Module, around: tuple[int, ...] = ()) -> It
     if isinstance(part, Module):
         for name, inner in _direct(part):
             yield from _walk(f"{where}.{name}" if where else name, inner, (*around, id(part)))
-
-
-def _some(names: list[str], limit: int = 4) -> str:
-    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")

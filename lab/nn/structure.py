@@ -34,8 +34,10 @@ class Skeleton:
 
 def _key(part: Any, parameters: set[int]) -> Hashable:
     if isinstance(part, Module):
-        inner = ((name, _key(x, parameters)) for name, x in vars(part).items() if name not in {"path", "_leaves"})
-        return type(part), tuple(inner)
+        inner = ((name, _key(x, parameters)) for name, x in vars(part).items()
+                 if name not in {"path", "_leaves", *part.buffers})  # fmt: skip
+        # What is compiled holds the numbers of the buffers: where they have changed the structure is another one.
+        return type(part), tuple(inner), tuple(getattr(part, name).value.tobytes() for name in part.buffers)
     if isinstance(part, list | tuple):
         return type(part), tuple(_key(x, parameters) for x in part)
     if isinstance(part, dict):

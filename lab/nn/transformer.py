@@ -1,4 +1,4 @@
-"""What a transformer is made of: normalisation, embedding, attention, the block of the two, and a small decoder.
+"""What a transformer is made of: embedding, attention, the block of attention and a perceptron, and a small decoder.
 
 Every part is a module made of ordinary ops, so a recording shows it as "blocks.0.attention.query" and derives its
 gradients as those of anything else.
@@ -6,46 +6,21 @@ gradients as those of anything else.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from lab import ops
 from lab.checks import generator, whole
-from lab.errors import ArgumentError, DTypeError, ShapeError
+from lab.errors import ArgumentError, ShapeError
+from lab.nn.inputs import refuse_last_axis
 from lab.nn.linear import Linear
 from lab.nn.module import Module, parameter
+from lab.nn.normalization import LayerNorm
 from lab.nn.sequential import mlp
+from lab.ops.picking import operand
 
 Seed = int | np.random.Generator | None
-
-
-class LayerNorm(Module):
-    """`(x - mean) / sqrt(variance + epsilon) * scale + shift` over the last axis (Ba et al., arXiv:1607.06450).
-
-    Shapes:
-        x: (..., n) -> (..., n); scale, shift: (n,), at first 1 and 0. The variance is that of all n entries.
-
-    Example:
-        >>> from lab.autograd import tensor
-        >>> LayerNorm(2)(tensor([[1.0, 3.0]])).numpy().round(3).tolist()
-        [[-1.0, 1.0]]
-    """
-
-    def __init__(self, n: int, *, epsilon: float = 1e-5) -> None:
-        self.n, self.epsilon = whole("n", n, least=1, hint="LayerNorm(64) takes rows of 64 numbers"), epsilon
-        self.scale, self.shift = parameter(np.ones(self.n)), parameter(np.zeros(self.n))
-
-    def forward(self, x: Any) -> Any:
-        """(..., n) -> (..., n)."""
-        _last_axis(self, x, self.n)
-        centred = x - ops.mean(x, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        return centred / ops.sqrt(variance + self.epsilon) * self.scale + self.shift
-
-    def describe(self) -> str:
-        return str(self.n)
 
 
 class Embedding(Module):
@@ -53,6 +28,7 @@ class Embedding(Module):
 
     Raises:
         DTypeError: called with what are no integers.
+        ShapeError: called with a number below 0, or above n - 1.
 
     Example:
         >>> Embedding(100, 16, rng=0)(np.array([[1, 2, 3]])).shape
@@ -66,15 +42,7 @@ class Embedding(Module):
 
     def forward(self, indices: Any) -> Any:
         """Integers from 0 to n - 1 of any shape -> the same shape with `width` behind."""
-        indices = np.asarray(getattr(indices, "value", indices))
-        if indices.dtype.kind not in "iu":
-            raise DTypeError(
-                "an embedding needs whole numbers", given=str(indices.dtype), hint="tokens are integers from 0"
-            )
-        if indices.size and (indices.min() < 0 or indices.max() >= self.n):
-            given = f"numbers {indices.min()} to {indices.max()}, {self.n} rows"
-            raise ShapeError("an embedding has no row for a number", given=given, hint="numbers count from 0 to n - 1")
-        return self.weight[indices]
+        return ops.embedding(self.weight, indices)
 
     def describe(self) -> str:
         return f"{self.n}, {self.width}"
@@ -112,20 +80,16 @@ class MultiHeadAttention(Module):
 
     def forward(self, x: Any) -> Any:
         """(..., places, width) -> (..., places, width)."""
-        _last_axis(self, x, self.width)
+        refuse_last_axis(self, x, self.width)
         if x.ndim < 2:
             raise ShapeError("an attention needs places to look at", given=str(x.shape), hint="(..., places, width)")
         query, key, value = (self._heads(part(x)) for part in (self.query, self.key, self.value))
-        scores = query @ _swapped(key, -1, -2) * (1.0 / math.sqrt(self.width // self.n_heads))
-        if self.causal:
-            n = x.shape[-2]
-            scores = ops.where(np.tri(n, dtype=bool), scores, np.asarray(-1e9, scores.dtype))
-        mixed = _swapped(ops.softmax(scores, axis=-1) @ value, -2, -3)
+        mixed = ops.swapaxes(ops.scaled_dot_product_attention(query, key, value, causal=self.causal), -2, -3)
         return self.output(ops.reshape(mixed, x.shape))
 
     def _heads(self, x: Any) -> Any:
         """(..., places, width) -> (..., heads, places, width / heads)."""
-        return _swapped(ops.reshape(x, (*x.shape[:-1], self.n_heads, self.width // self.n_heads)), -2, -3)
+        return ops.swapaxes(ops.reshape(x, (*x.shape[:-1], self.n_heads, self.width // self.n_heads)), -2, -3)
 
     def describe(self) -> str:
         return f"{self.width}, {self.n_heads}"
@@ -184,25 +148,8 @@ class Transformer(Module):
 
     def forward(self, tokens: Any) -> Any:
         """Integers (..., places) -> scores (..., places, n_tokens)."""
-        tokens = np.asarray(getattr(tokens, "value", tokens))
+        tokens = operand(tokens)
         x = self.token(tokens) + self.place(np.arange(tokens.shape[-1]))
         for block in self.blocks:
             x = block(x)
         return self.head(self.layer_norm(x))
-
-
-def _swapped(x: Any, a: int, b: int) -> Any:
-    axes = list(range(x.ndim))
-    axes[a], axes[b] = axes[b], axes[a]
-    return ops.transpose(x, axes=tuple(axes))
-
-
-def _last_axis(module: Module, x: Any, n: int) -> None:
-    shape = getattr(x, "shape", None)
-    if shape is None:
-        raise ArgumentError(
-            f"{module!r} cannot take this input", given=repr(x)[:60], hint="give it a tensor or an array"
-        )
-    if not shape or shape[-1] != n:
-        problem = f"layer{f' {module.path!r}' if module.path else ''} {type(module).__name__} cannot take this input"
-        raise ShapeError(problem, given=f"shape {shape}", hint=f"its last axis must have {n} entries")

@@ -39,10 +39,21 @@ def reduction(op: Op, check: Callable[[tuple[int, ...], Any], None] = lambda _sh
         return op(x, axis=axes, keepdims=keepdims, **rest)
 
 
+_FEW = 4096
+"""Entries that are written out in less time than NumPy takes to make a broadcast view."""
+
+
 def spread(ct: Any, x: Any, axis: Any) -> Any:
     """A cotangent of a reduction put back over the axes that it lost."""
     if isinstance(ct, np.ndarray | np.generic):  # without the checks of two ops: a fifth of the time
-        return np.broadcast_to(ct.reshape(kept(x.shape, axis)), x.shape)
+        shape = x.shape
+        if ct.size != 1 and ct.ndim != len(shape):
+            ct = ct.reshape(kept(shape, axis))
+        if x.size > _FEW:
+            return np.broadcast_to(ct, shape)
+        out = np.empty(shape, ct.dtype)
+        out[...] = ct
+        return out
     return broadcast_to(reshape(ct, shape=kept(x.shape, axis)), shape=x.shape)
 
 
@@ -99,6 +110,9 @@ def _sum_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> A
 )
 def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Arithmetic mean over axes; of no entries it is nan."""
+    if type(x) is np.ndarray and x.dtype.char in "fd" and x.size and x.ndim:
+        whole = _add(x, axis=tuple(axis) if type(axis) is list else axis, keepdims=keepdims)
+        return whole / (x.size // whole.size)
     n = count(np.shape(x), axis)
     whole = total(x, axis, keepdims)
     with np.errstate(invalid="ignore"):
@@ -117,7 +131,8 @@ def count(shape: tuple[int, ...], axis: Any) -> int:
 
 @mean.vjp(text="ct / number of entries, for every entry")
 def _mean_vjp(ct: Any, _out: Any, x_like: Any, *, axis: Any, keepdims: bool) -> Any:
-    return spread(ct * (1.0 / max(count(x_like.shape, axis), 1)), x_like, axis)
+    n = x_like.size // ct.size if ct.size else 1
+    return spread(ct * (1.0 / max(n, 1)), x_like, axis)
 
 
 def _extreme(name: str, reduce: Callable[..., Any], numpy: Any, word: str) -> Op:

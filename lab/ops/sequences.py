@@ -114,8 +114,9 @@ def scaled_dot_product_attention(
 
 
 def _lowest(scores: Any) -> Any:
-    """A score with no weight beside any other; finite, so that a row of nothing else is no nan."""
-    return np.asarray(np.finfo(scores.dtype).min / 2, scores.dtype)
+    """A score with no weight beside any other; finite, as is its square: a row of nothing else is no nan."""
+    narrow = np.float16 if np.dtype(scores.dtype) == np.float16 else np.float32
+    return np.asarray(np.finfo(narrow).min / 2, scores.dtype)
 
 
 def _fit(query: Any, key: Any, value: Any, causal: bool) -> None:

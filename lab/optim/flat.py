@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor, mutation
 from lab.autograd.between import tell_written
-from lab.errors import GradientError
+from lab.errors import ArgumentError, GradientError
 from lab.events.bus import bus
 from lab.nn.module import leaf_of
 
@@ -92,3 +92,15 @@ class FlatParameters:
     def split(self, vector: Vector) -> list[Vector]:
         """A vector like `values`, cut into arrays of the parameters' shapes; copies."""
         return [vector[where].reshape(p.shape).copy() for p, where in zip(self.parameters, self.slices, strict=True)]
+
+
+def leaf_at(number: int, parameter: object) -> Leaf:
+    """The leaf of what was given as parameter `number`.
+
+    Raises:
+        ArgumentError: it is none.
+    """
+    if isinstance(parameter, Tensor) and isinstance(parameter.node, Leaf):
+        return parameter.node
+    raise ArgumentError("this cannot be optimised", given=f"number {number}: {type(parameter).__name__}",
+                        hint="give leaf tensors made with requires_grad=True, such as model.parameters()")  # fmt: skip

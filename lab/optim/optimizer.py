@@ -6,8 +6,7 @@ What rules have in common stands here; a rule says which hyperparameters and sta
 from __future__ import annotations
 
 import copy
-import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -16,9 +15,11 @@ import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor
 from lab.autograd.between import set_gradient
-from lab.checks import number
 from lab.errors import ArgumentError, ShapeError
-from lab.optim.flat import FlatParameters
+from lab.optim.clipping import global_norm, shrunk_to
+from lab.optim.flat import FlatParameters, leaf_at
+from lab.optim.schedules import Rate
+from lab.optim.tuned import Tuned
 
 Vector = npt.NDArray[Any]
 Slots = dict[str, Vector]
@@ -33,7 +34,7 @@ class Snapshot(NamedTuple):
     slots: list[Slots]
 
 
-class Optimizer(ABC):
+class Optimizer(Tuned):
     """Base of the update rules.
 
     Making one moves the parameters into flat vectors, one for each dtype: their arrays become views. Two optimisers may
@@ -42,6 +43,10 @@ class Optimizer(ABC):
 
     Args:
         parameters: leaf tensors that require a gradient.
+        learning_rate: a number, or a schedule: a function of the steps done before, such as `lab.optim.Cosine`. Whoever
+            sets a number later takes over from it.
+        clip_norm: if given, gradients are scaled together before each step so that their norm is at most this; a
+            hyperparameter, too.
 
     Attributes:
         n_steps: steps done so far.
@@ -51,16 +56,18 @@ class Optimizer(ABC):
     """
 
     slot_names: ClassVar[tuple[str, ...]] = ()
-    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
-    """Each hyperparameter with its least value and the value that it must stay below."""
 
-    def __init__(self, parameters: Iterable[Tensor], **hyperparameters: float) -> None:
-        self._values: dict[str, float] = {}
-        for name, value in hyperparameters.items():
-            self.set(name, value)
+    def __init__(
+        self,
+        parameters: Iterable[Tensor],
+        learning_rate: Rate,
+        *,
+        clip_norm: float | None = None,
+        **hyperparameters: float,
+    ) -> None:
+        super().__init__(learning_rate, clip_norm=clip_norm, **hyperparameters)
         self.parameters = _checked(parameters)
         self._lay_out()
-        self.n_steps = 0
 
     def part(self, parameters: Iterable[Tensor]) -> Self:
         """An optimiser like this one for some of its parameters, with their state and values of its own.
@@ -121,8 +128,31 @@ class Optimizer(ABC):
         for group in self.groups:
             group.gather()
 
-    def apply(self) -> None:
-        """The second half: update every parameter by what the flat vectors hold."""
+    @property
+    def clips(self) -> bool:
+        """Whether it was made with `clip_norm`, and needs the norm of the whole gradient."""
+        return "clip_norm" in self._values
+
+    def gradient_norm(self) -> float:
+        """Euclidean norm of the gradient that is in the flat vectors, in float64."""
+        return global_norm(group.gradients for group in self.groups)
+
+    def apply(self, norm: float | None = None) -> None:
+        """The second half: update every parameter by what the flat vectors hold.
+
+        Args:
+            norm: that of the whole gradient, where these parameters are a part; their own if not given.
+
+        Raises:
+            ArgumentError: the schedule gives what is no learning rate; nothing has been updated.
+            GradientError: the gradient shall be clipped and its norm is nan or inf; nothing has been updated.
+        """
+        if self.schedule is not None:
+            self._values["learning_rate"] = self.learning_rate
+        if self.clips:
+            scale = shrunk_to(self._values["clip_norm"], self.gradient_norm() if norm is None else norm)
+            for group in self.groups:
+                group.gradients *= group.gradients.dtype.type(scale)
         self.n_steps += 1
         for group, slots in zip(self.groups, self.slots, strict=True):
             group.adopt()
@@ -139,65 +169,20 @@ class Optimizer(ABC):
             for leaf in group.leaves:
                 set_gradient(leaf, None)
 
-    # --- hyperparameters -----------------------------------------------------------------------------------------
-
-    @property
-    def hyperparameters(self) -> dict[str, float]:
-        """All of them by name."""
-        return dict(self._values)
-
-    def check(self, name: str, value: float) -> None:
-        """Refuse a hyperparameter that does not exist or cannot have this value.
-
-        Raises:
-            ArgumentError: so it is.
-        """
-        if name not in self.ranges:
-            hint = f"one of {', '.join(self.ranges)}"
-            raise ArgumentError(f"{type(self).__name__} has no such hyperparameter", given=repr(name), hint=hint)
-        low, high = self.ranges[name]
-        hint = f"at least {low:g}" + (f", below {high:g}" if high < math.inf else ", finite")
-        if not low <= number(name, value, hint=hint) < high:
-            raise ArgumentError(f"{name} is out of range", given=repr(value), hint=hint)
-
-    def set(self, name: str, value: float) -> None:
-        """Set a hyperparameter from the next step on.
-
-        Raises:
-            ArgumentError: it does not exist, or cannot have this value.
-
-        Example:
-            >>> from lab.autograd import tensor
-            >>> from lab.optim import SGD
-            >>> sgd = SGD([tensor([1.0], requires_grad=True)], learning_rate=0.1)
-            >>> sgd.set("momentum", 0.9)
-            >>> sgd
-            SGD(learning_rate=0.1, momentum=0.9, weight_decay=0)
-        """
-        self.check(name, value)
-        self._values[name] = float(value)
-
-    @property
-    def learning_rate(self) -> float:
-        """How far a step goes; readable and settable."""
-        return self._values["learning_rate"]
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        self.set("learning_rate", value)
-
     # --- state ---------------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """All that `load_state_dict` needs to go on as if nothing had happened, in an optimiser made alike; copies.
 
-        Keys: "kind", "n_steps", "hyperparameters", and "slots": for each name arrays in the order of the parameters.
+        Keys: "kind", "n_steps", "hyperparameters", "schedule" (or None), and "slots": for each name arrays in the order
+        of the parameters.
         """
         slots = {name: self._by_parameter(name) for name in self.slot_names}
         return {
             "kind": type(self).__name__,
             "n_steps": self.n_steps,
             "hyperparameters": self.hyperparameters,
+            "schedule": self.schedule,
             "slots": slots,
         }
 
@@ -226,7 +211,7 @@ class Optimizer(ABC):
         for name, value in state["hyperparameters"].items():
             self.check(name, value)
         self._values.update(state["hyperparameters"])
-        self.n_steps = state["n_steps"]
+        self.n_steps, self.schedule = state["n_steps"], state.get("schedule")
         for name in self.slot_names:
             self._fill(name, slots[name])
 
@@ -248,23 +233,16 @@ class Optimizer(ABC):
             for name, a in saved.items():
                 slots[name][...] = a
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in self._values.items())})"
 
-
-def _checked(parameters: Iterable[object]) -> list[Tensor]:
+def _checked(parameters: Iterable[Any]) -> list[Tensor]:
     found = list(parameters)
     if not found:
         raise ArgumentError("an optimiser needs parameters", given="none", hint="Adam(model.parameters())")
-    seen: dict[int, Tensor] = {}
+    seen: dict[Leaf, Tensor] = {}
     for i, p in enumerate(found):
-        if not isinstance(p, Tensor) or not isinstance(p.node, Leaf):
-            given = f"number {i}: {type(p).__name__}"
-            hint = "give leaf tensors made with requires_grad=True, such as model.parameters()"
-            raise ArgumentError("this cannot be optimised", given=given, hint=hint)
-        if id(p.node) in seen:
+        if (leaf := leaf_at(i, p)) in seen:
             raise ArgumentError(
                 "a parameter is given twice", given=p.name or f"number {i}", hint="each would move twice"
             )
-        seen[id(p.node)] = p
+        seen[leaf] = p
     return list(seen.values())

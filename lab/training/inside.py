@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lab.events import EVENTS, Detail, Recording, bus
+from lab.events import EVENTS, Detail, OpRecorded, Recording, bus
 from lab.events.gate import UNITS, Condition, Gate, Passing
 from lab.nn import Module
 from lab.training.places import check_place, modules_of
@@ -41,6 +41,8 @@ class Inside:
         self.graph: Recording | None = None
         self.gate = Gate(run, lambda passing, why: held(words_for(passing, why)))
         self._is_stepped = False
+        self._awaited: tuple[str, ...] = ()
+        self._unmet: tuple[str, ...] = ()
 
     @property
     def is_wanted(self) -> bool:
@@ -56,6 +58,11 @@ class Inside:
     def breakpoints(self) -> tuple[str, ...]:
         """The names of its breakpoints."""
         return tuple(self.gate.conditions)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The names of those at places to which the last whole step did not come."""
+        return tuple(name for name in self._unmet if name in self.gate.conditions)
 
     def step(self, n: int, unit: str) -> None:
         """Let `n` operations ("op") or backward nodes ("node") pass, and hold there."""
@@ -75,7 +82,8 @@ class Inside:
         """
         if condition.at:
             all_known = bool(self._within) and isinstance(self._within[0], Module)
-            check_place(condition.at, modules_of(*self._within), all_known=all_known)
+            seen = () if self.graph is None else self.graph.columns(OpRecorded)["op"]
+            check_place(condition.at, modules_of(*self._within), all_known=all_known, seen=set(seen))
         name = str(condition)
         self.gate.conditions = {**self.gate.conditions, name: condition}
         return name
@@ -100,8 +108,10 @@ class Inside:
         if not (wanted or gated):
             return
         self._end_graph()
+        self._look_back()
         if wanted:
             self.gate.forget()
+            self._awaited = tuple(name for name, condition in self.gate.conditions.items() if condition.at)
             self.graph = Recording(kinds=PER_OPERATION, run=self.run, detail=Detail.VALUE, limit=LIMIT)
             self.graph.meta["title"] = f"step {step} of {self.run}"
             bus.attach(self.graph)
@@ -110,8 +120,13 @@ class Inside:
 
     def step_ended(self) -> None:
         """The step is done, and the run is held behind it: what it was let through is forgotten."""
+        self._look_back()
         if self._is_stepped:
             self.gate.open()
+
+    def _look_back(self) -> None:
+        """A step is over: all of it has passed the gate, and met those of its breakpoints that it can."""
+        self._unmet = tuple(name for name in self._awaited if name not in self.gate.met)
 
     def end(self) -> None:
         """The run ended."""

@@ -15,6 +15,7 @@ from lab.events import (
     Evaluated,
     Event,
     HyperparameterChanged,
+    LayerMeasured,
     ParameterMeasured,
     RunFinished,
     RunStarted,
@@ -27,7 +28,10 @@ from lab.events.recording import Recording
 from lab.training.inside import Inside
 from lab.training.result import Result
 
-RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
+RECORDED = (
+    RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, LayerMeasured, HyperparameterChanged,
+    RunFinished,
+)  # fmt: skip
 """The kinds of events that a run records of itself, wherever it is carried out."""
 
 
@@ -60,6 +64,10 @@ class Look(Protocol):
     @property
     def breakpoints(self) -> tuple[str, ...]:
         """The names of its breakpoints."""
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The names of those at places to which the last whole step did not come."""
 
     def step(self, n: int, unit: str) -> None:
         """Let `n` of a unit pass, and hold there; in the next step, if none is under way."""

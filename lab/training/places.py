@@ -48,11 +48,12 @@ def _reached(parts: Iterable[Any], seen: set[int]) -> Iterator[Module]:
             yield from _reached((*used.nonlocals.values(), *used.globals.values()), seen)
 
 
-def check_place(at: str, modules: Collection[str], *, all_known: bool) -> None:
+def check_place(at: str, modules: Collection[str], *, all_known: bool, seen: Collection[str] = ()) -> None:
     """Refuse what is no operation, no module of these and no number.
 
     Args:
         all_known: there are no other modules; else a word that is near to none may be the path of one.
+        seen: operations of a step, if one is known: no other is thought of where a word is misspelt.
 
     Raises:
         ArgumentError: a run is never there.
@@ -63,7 +64,8 @@ def check_place(at: str, modules: Collection[str], *, all_known: bool) -> None:
     """
     if at in PRIMITIVES or at in modules or at.isdecimal():
         return
-    meant = nearest(at, (*modules, *PRIMITIVES))
+    owner = at.rpartition(".")[0]  # of a parameter, where its path was given
+    meant = owner if owner in modules else nearest(at, (*modules, *(seen or PRIMITIVES)))
     if not (meant or all_known or at in COMPOSITES):
         return
     told = [*sorted(modules)[:MOST_TOLD], *["..."] * (len(modules) > MOST_TOLD)]

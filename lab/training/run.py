@@ -75,7 +75,7 @@ class Run(Wishes):
     def hyperparameters(self) -> dict[str, float]:
         """What `set` can change, with the values that the next step will use."""
         with self._changed:
-            return dict(self._values)
+            return self._job.hyperparameters | self._values
 
     @property
     def result(self) -> Result:

@@ -6,7 +6,8 @@ All that happens is said in events; a loss or a gradient that is no number stops
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,15 +16,25 @@ import numpy.typing as npt
 from lab.autograd import Tensor
 from lab.data import Batch, Dataset, Loader
 from lab.errors import GradientError, RunError
-from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
+from lab.events import (
+    Evaluated,
+    Event,
+    HyperparameterChanged,
+    LayerMeasured,
+    ParameterMeasured,
+    RunStarted,
+    StepFinished,
+    bus,
+)
 from lab.events.gate import clock
-from lab.nn.module import leaf_of
+from lab.nn.module import Module, leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
 from lab.training.diagnosis import origin_of_nonfinite
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
 from lab.training.inside import Inside
 from lab.training.job import BreakpointError, Here
+from lab.training.layers import Watch
 from lab.training.measure import measured
 from lab.training.replica import Alone, Replica
 from lab.training.result import Result
@@ -38,6 +49,8 @@ class Sound(NamedTuple):
     step: int
     accuracy: float
     optimizer: Snapshot
+    buffers: Mapping[str, npt.NDArray[Any]] = {}
+    """Of the model. They change where it trains in one process only: what remembers calls is refused by ranks."""
 
 
 class Standing(NamedTuple):
@@ -78,8 +91,9 @@ class Training(Here):
         self._batches: Iterator[Batch] = iter(())
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
         self._first_loss = math.nan
-        self._sound = Sound(0, math.nan, optimizer.snapshot())
+        self._sound = Sound(0, math.nan, optimizer.snapshot(), self._buffers())
         self._bounds: dict[str, float] = {}
+        self._watch: Watch | None = None  # of the step that is done now
         self._broke_at = 0  # the step in which a bound held last: done again, it passes
 
     @property
@@ -128,18 +142,19 @@ class Training(Here):
             own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
             culprit = self.replica.culprit(not _finite(found for found in own_gradients if found is not None))
             return self._trouble("a gradient became nan or inf", culprit, mine)
-        if held := self._beyond(step, loss, self._norm() if "gradient" in self._bounds else 0.0):
+        norm = self.optimizer.gradient_norm() if self._wants_norm else 0.0
+        if held := self._beyond(step, loss, norm):
             return held
-        self._update(step, loss, batch, start)
+        self._update(step, loss, batch, start, norm)
         return None
 
     def bound(self, name: str, value: float) -> None:
         self._bounds = {n: v for n, v in (self._bounds | {name: value}).items() if v < math.inf}
 
-    def _norm(self) -> float:
-        """Euclidean norm of the gradient that is in the groups, in float64."""
-        parts = (group.gradients.astype(np.float64) for group in self.optimizer.groups)
-        return math.sqrt(math.fsum(float(part.dot(part)) for part in parts))
+    @property
+    def _wants_norm(self) -> bool:
+        """Whether a step needs the norm of the whole gradient."""
+        return "gradient" in self._bounds or self.optimizer.clips
 
     def _beyond(self, step: int, loss: float, norm: float) -> BreakpointError | None:
         """What to return when a bound is passed, the same on all copies; a step that is done again passes."""
@@ -149,16 +164,19 @@ class Training(Here):
             return None
         self._broke_at = step
         name, bound = above[0]
-        what = "the loss" if name == "loss" else "the norm of the gradient"
-        return BreakpointError(f"{what} of step {step} is above {bound:g}", given=f"{found[name]:.6g}",
+        what = f"{'the loss' if name == 'loss' else 'the norm of the gradient'} of step {step:,}"
+        return BreakpointError(f"{what} is above {bound:g}, before its update", given=f"{found[name]:.6g}",
                      hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
 
-    def _update(self, step: int, loss: float, batch: Batch, start: float) -> None:
-        """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite."""
+    def _update(self, step: int, loss: float, batch: Batch, start: float, norm: float) -> None:
+        """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite.
+
+        `norm` is that of all of them, on whatever ranks they are, if it is wanted.
+        """
         epoch, pause = self.epoch, clock()
         self._measure(step)
         start += clock() - pause  # nobody would measure without somebody who looks
-        self.optimizer.apply()
+        self.optimizer.apply(norm)
         self.replica.updated(self.optimizer.groups)
         self.step, self.last_loss, self._batch = step, loss, None
         if self._tells:
@@ -172,7 +190,9 @@ class Training(Here):
             for group in self.optimizer.groups:
                 group.gradients[...] = 0
             return math.nan
-        _, loss = loss_of(self.model, self.loss, mine)
+        self._watch = watch = Watch() if self._measures(self.step + 1, LayerMeasured) else None
+        with watch or nullcontext():
+            _, loss = loss_of(self.model, self.loss, mine)
         if not loss.requires_grad:
             raise unlearnable()
         value: float = loss.item()
@@ -188,8 +208,11 @@ class Training(Here):
             bus.emit(HyperparameterChanged(self.step, name, value))
 
     def rewind(self) -> None:
-        self.step, self.accuracy, snapshot = self._sound
+        self.step, self.accuracy, snapshot, buffers = self._sound
         self.optimizer.restore(snapshot)
+        own = dict(self._named_buffers())
+        for name, value in buffers.items():
+            own[name].value = value.copy()
         self.optimizer.zero_grad()
         self._batch, self._batches, self._broke_at = None, iter(()), 0
 
@@ -219,10 +242,10 @@ class Training(Here):
         return next(self._batches)
 
     def _measure(self, step: int) -> None:
-        """Parameters and gradients as this step found them."""
-        if not self.measure_every or (step - 1) % self.measure_every or self.replica.rank:
-            return
-        if not any(listener.wants(ParameterMeasured) for listener in bus.listeners):
+        """Layers, parameters and gradients as this step found them."""
+        for event in self._watch.events(step) if self._watch is not None else ():
+            bus.emit(event)
+        if not self._measures(step, ParameterMeasured):
             return
         groups = self.optimizer.groups
         gradients = {id(p): g.gradients[at] for g in groups for p, at in zip(g.parameters, g.slices, strict=True)}
@@ -230,6 +253,11 @@ class Training(Here):
             name = p.name or str(i)
             bus.emit(measured(step, name, "value", p.value))
             bus.emit(measured(step, name, "gradient", gradients[id(p)]))
+
+    def _measures(self, step: int, kind: type[Event]) -> bool:
+        """Whether this copy measures at a step what somebody wants to hear of."""
+        due = self.measure_every and not (step - 1) % self.measure_every and not self.replica.rank
+        return bool(due) and any(listener.wants(kind) for listener in bus.listeners)
 
     def _look_back(self) -> None:
         """Evaluate, and keep the state to come back to if all of it is finite and the loss has not exploded."""
@@ -240,7 +268,13 @@ class Training(Here):
         if math.isnan(self._first_loss):
             self._first_loss = loss
         if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
-            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot())
+            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot(), self._buffers())
+
+    def _buffers(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: tensor.value.copy() for name, tensor in self._named_buffers()}
+
+    def _named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        return self.model.named_buffers() if isinstance(self.model, Module) else iter(())
 
     def _is_finite(self) -> bool:
         """Whether all parameters are, the same on all ranks."""

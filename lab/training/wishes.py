@@ -112,8 +112,8 @@ class Wishes(Worker):
     ) -> str:
         """Pause by itself where this holds, as often as it does; returns the name of the breakpoint.
 
-        Whoever awaits the run goes on waiting. A bound holds before the update, on workers too; what holds at single
-        operations makes each step slower, since all of them are looked at.
+        Whoever awaits the run goes on waiting. A bound holds before the update, on workers too, and takes the place of
+        an earlier one on the same; what holds at single operations makes each step slower, since all are looked at.
 
         Args:
             loss_above: loss of a batch.
@@ -123,7 +123,7 @@ class Wishes(Worker):
                 `backward`: where its gradient passes.
 
         Raises:
-            ArgumentError: not exactly one of them, a bound that is no number, or a place that this run never comes to.
+            ArgumentError: not exactly one of them, a bound that is no finite number, or a place that no run comes to.
             RunError: the run has ended, or its operations run on workers.
 
         Example:
@@ -146,15 +146,17 @@ class Wishes(Worker):
                            hint="lab.fit(...) starts another")  # fmt: skip
         for name, value in bounds.items():
             if value is not None:
-                return self._bound(name, number(f"{name}_above", value, hint=f"run.break_on({name}_above=10)"))
+                bound = number(f"{name}_above", value, hint=f"run.break_on({name}_above=10)")
+                if not math.isfinite(bound):
+                    raise ArgumentError("a bound is a finite number", given=f"{name}_above={bound}",
+                                        hint="to take one away: run.clear_breakpoint(name)")  # fmt: skip
+                return self._bound(name, bound)
         if "op" not in self.units:
             raise RunError(f"{self.name} cannot be held at an operation", given=self._where(),
                            hint="bounds on loss and gradient hold there too; or train without on=")  # fmt: skip
         return self._inside.add(Condition(str(at), ("node" if backward else "op") if at != "" else "", nonfinite))
 
     def _bound(self, name: str, value: float) -> str:
-        if math.isnan(value):
-            raise ArgumentError("a bound is a number", given=f"{name}_above={value}", hint="nothing is above nan")
         with self._changed:
             self._bounds = {n: v for n, v in (self._bounds | {name: value}).items() if v < math.inf}
             self._requests.append(lambda: self._job.bound(name, value))
@@ -176,6 +178,11 @@ class Wishes(Worker):
     def breakpoints(self) -> tuple[str, ...]:
         """The names of its breakpoints."""
         return (*(f"{name} above {value:g}" for name, value in self._bounds.items()), *self._inside.breakpoints)
+
+    @property
+    def unmet_breakpoints(self) -> tuple[str, ...]:
+        """The names of those at places to which its last whole step did not come, as an operation of other models."""
+        return self._inside.unmet
 
     def clear_breakpoint(self, name: str) -> None:
         """Take a breakpoint away.

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import closing
 from types import TracebackType
+from typing import TextIO
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class Worker:
         self._n_granted = 0  # steps that may be done although it is paused
         self._free = False  # nobody counts the steps
         self._requests: deque[Callable[[], None]] = deque()  # what the thread shall do between two steps
-        self._values = dict(job.hyperparameters)
+        self._values: dict[str, float] = {}  # hyperparameters that were set by hand, maybe not in the job yet
         self._state = self._told_state = "running"
         self._elapsed_s = 0.0
         self._trouble: RunError | None = None
@@ -54,6 +55,7 @@ class Worker:
         self._watchers: list[Callable[[], None]] = []
         self._inside = job.look_inside(self.name, self._held_inside)
         self._bounds: dict[str, float] = {}
+        self._is_told = False  # a line says of its trouble, and nothing that it is over
         bus.attach(self.recording)
         # The copied context takes settings along, and keeps what the thread prints in the cell that started it.
         context = contextvars.copy_context()
@@ -97,6 +99,8 @@ class Worker:
             trouble = self._timed(job.advance)
             if trouble:
                 self._hold(trouble)
+            elif self._is_told:
+                self._answer(f"is sound again: step {job.step:,} is done")
         return "finished" if job.finished else "stopped"
 
     def _timed(self, part: Callable[[], RunError | None]) -> RunError | None:
@@ -166,8 +170,9 @@ class Worker:
             if isinstance(trouble, BreakpointError):  # asked for: who awaits the run goes on waiting
                 self.reason = f"{trouble.problem}: {trouble.given}"
             else:
-                if not self._watchers:
-                    self._say(f"paused at step {self._job.step}: {trouble.problem}", "shows more")
+                if not (self._watchers or self._is_told):  # the same again after each click on Resume says nothing new
+                    self._say(f"paused at step {self._job.step:,}: {trouble.problem}", "shows more")
+                    self._is_told = True
                 self._trouble, self.reason = trouble, trouble.problem
             if self._wanted != "stopping":
                 self._wanted, self._n_granted = "paused", 0
@@ -175,6 +180,8 @@ class Worker:
     def _rewind(self, done: threading.Event) -> None:
         self._job.rewind()
         self._trouble, self.reason = None, ""
+        if self._is_told:
+            self._answer(f"is back at step {self._job.step:,}, where it was sound")
         if bus.listeners:
             bus.emit(RunStateChanged(self._job.step, "paused"))
         self._told_state = "paused"
@@ -197,15 +204,18 @@ class Worker:
                     log.error("run %s failed", self.name, exc_info=why)
                     kind = type(why).__name__
                     named = kind if self.reason == kind else f"{kind}: {self.reason}"
-                    self._say(f"failed at step {self._job.step}: {named}", "shows where")
+                    self._say(f"failed at step {self._job.step:,}: {named}", "shows where")
                 self._state, self._requests = state, deque()
                 self._notify()
 
     def _say(self, what: str, more: str) -> None:
         """One line for who does not wait: below the cell that started the run, or on the terminal."""
-        if sys.stderr is not None:  # a program without a terminal
-            sys.stderr.write(f"Run {self.name!r} {what}. `await run` {more}; in a script, run.wait().\n")
-            sys.stderr.flush()
+        _write(sys.stderr, f"Run {self.name!r} {what}. `await run` {more}; in a script, run.wait().")
+
+    def _answer(self, what: str) -> None:
+        """What was said of its trouble is over."""
+        self._is_told = False
+        _write(sys.stdout, f"Run {self.name!r} {what}.")
 
     @property
     def _settled(self) -> bool:
@@ -224,6 +234,12 @@ class Worker:
             watchers, self._watchers = self._watchers, []
             for tell in watchers:
                 tell()
+
+
+def _write(stream: TextIO | None, line: str) -> None:
+    if stream is not None:  # a program without a terminal
+        stream.write(f"{line}\n")
+        stream.flush()
 
 
 def _reason_of(why: BaseException) -> str:

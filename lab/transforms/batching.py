@@ -46,7 +46,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_nam
         axes = _in_axes(in_axes, args) + [0] * len(tree.flatten(kwargs)[0])
         values = [x if a is None else taken(x, "vmap") for x, a in zip(flat, axes, strict=True)]
         interp = Batch(_size(values, axes, in_axes), axis_name)
-        inputs = [x if a is None else Tracer(interp, _front(v, a)) for x, v, a in zip(flat, values, axes, strict=True)]
+        given = zip(flat, values, axes, strict=True)
+        inputs = [x if a is None else Tracer(interp, _front(v, a), a) for x, v, a in given]
         out = _run(interp, f, *tree.unflatten(structure, inputs))
         outs, out_structure = tree.flatten(out)
         places = axes_of(out_axes, out, "out_axes", none=False)

@@ -138,6 +138,13 @@ def test_arrays_of_more_entries_than_the_limit_are_described_and_not_copied():
     assert [e.value for e in rec if isinstance(e, ValueSeen)] == [None, None]
 
 
+def test_the_norm_of_entries_whose_squares_overflow_is_told_without_a_warning():
+    for n in (4, 100):
+        found = observe.statistics(np.full(n, -1e200))
+        assert found[3] == pytest.approx(1e200 * n**0.5)
+        assert found[:2] == (-1e200, -1e200)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (3, 2)])
 def test_statistics_of_every_dtype_and_shape(dtype, shape):

@@ -6,23 +6,35 @@ Nothing here asks a view what it makes of events: a fold that counts wrongly sho
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from lab.events import (
     ActionFinished,
+    BackwardFinished,
+    BackwardStarted,
+    ChoiceKnown,
     ChunkMoved,
+    CostMeasured,
+    ErrorMeasured,
     Evaluated,
+    JacobianCompared,
+    LayerMeasured,
     LeafUsed,
+    MemorySampled,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     ParameterMeasured,
     RankStarted,
     Recording,
     ReplicaAdvanced,
     RuleApplied,
+    SlopesMeasured,
     StepFinished,
+    SwellMeasured,
     TangentPushed,
     ValueSeen,
     WorkerSeen,
@@ -30,6 +42,7 @@ from lab.events import (
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene
 from widgets.pictures.theme import short
+from widgets.views.experiments.cost import WAYS
 from widgets.views.words import n_bytes, number
 
 Drawn = dict[str, Any]
@@ -47,7 +60,7 @@ READ = """region => {
   const edges = [...region.querySelectorAll(".lab-edge[data-key]")].map(g => g.dataset.key.slice(1));
   const words = [...region.querySelectorAll(".lab-mark-words")].map(t => [t.dataset.key.slice(1), t.textContent]);
   const plot = region.querySelector(".lab-plot");
-  const plain = values => values ? Array.from(values, v => Number.isFinite(v) ? v : null) : [];
+  const plain = values => values ? Array.from(values, v => Number.isFinite(v) || typeof v === "string" ? v : null) : [];
   const lines = [...(plot?.querySelectorAll(".scatterlayer .trace") ?? [])].map(g => {
     const d = g.querySelector(".js-line")?.getAttribute("d");
     return d ? d.match(/-?[\\d.]+(e-?\\d+)?/g).map(Number) : [];
@@ -55,9 +68,10 @@ READ = """region => {
   const traces = (plot?._fullData ?? []).map(trace => {
     const [ax, ay] = ["x", "y"].map(k => plot._fullLayout[`${k}axis${trace[`${k}axis`].slice(1)}`]);
     const [x, y] = [plain(trace.x), plain(trace.y)];
-    const at = i => [ax.c2p(x[i]), ay.c2p(y[i])];
+    const at = i => [ax.d2p(x[i]), ay.d2p(y[i])];
     const there = y.map((v, i) => i).filter(i => y[i] !== null);
-    return { name: trace.name, type: trace.type, x, y, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
+    const z = Array.from(trace.z ?? [], plain);
+    return { name: trace.name, type: trace.type, x, y, z, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
   });
   const bars = [...(plot?.querySelectorAll(".barlayer .point path") ?? [])].map(path => path.getBBox().height);
   return { nodes: Object.fromEntries(nodes), edges, words: Object.fromEntries(words), traces, lines, bars,
@@ -96,14 +110,17 @@ def agree_chart(picture: Chart, drawn: Drawn) -> None:
     assert [t["name"] for t in drawn["traces"]] == [t.name for t in traces]
     for mine, there in zip(traces, drawn["traces"], strict=True):
         for own, shown in ((mine.x, there["x"]), (mine.y, there["y"])):
-            assert np.allclose(np.asarray(own, float), np.array(shown, float), rtol=1e-6, equal_nan=True)
+            if any(isinstance(v, str) for v in shown):
+                assert list(own) == shown
+            else:
+                assert np.allclose(np.asarray(own, float), np.array(shown, float), rtol=1e-6, equal_nan=True)
     lines = [t for t in drawn["traces"] if t["type"] == "scatter" and t["ends"]]
     assert len(drawn["lines"]) == len(lines)
     for there, path in zip(lines, drawn["lines"], strict=True):  # in the document the line begins and ends there
         if path:
             assert np.allclose([path[:2], path[-2:]], there["ends"], atol=0.1), there["name"]
     counts = [t.y for t in traces if t.type == "bar"]
-    if counts:
+    if counts and counts[0].max():
         heights = np.array(drawn["bars"])
         assert np.allclose(heights / heights.max(), counts[0] / counts[0].max(), atol=0.02)
 
@@ -128,6 +145,35 @@ def graph(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     came = {str(n) for n, role in zip(seen["node"], seen["role"], strict=True) if role == "gradient"}
     assert {n for n, node in nodes.items() if node["gradient"]} == came
     assert {n: nodes[n]["sublabel"] for n in values} == {n: short(float(mean)) for n, mean in values.items()}
+
+
+def twice(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A box for each leaf and operation; a frame around those that ran while a walk did, which name what is outside."""
+    ops, nodes = rec.columns(OpRecorded, 0, p), drawn["nodes"]
+    starts, ends = rec.columns(BackwardStarted, 0, p), rec.columns(BackwardFinished)
+    within = {n: [int(r) for r, a, b in zip(starts["root"], starts["position"], ends["position"], strict=False)
+                  if a < at < b] for n, at in zip(ops["node"], ops["position"], strict=True)}  # fmt: skip
+    frames = {n: node for n, node in nodes.items() if node["kind"] == "frame"}
+    assert frames.keys() == {f"b{r}" for roots in within.values() for r in roots}
+    for n, roots in within.items():
+        box = nodes[str(n)]
+        inside = [name for name, f in frames.items()
+                  if abs(box["x"] - f["x"]) < f["w"] / 2 and abs(box["y"] - f["y"]) < f["h"] / 2]  # fmt: skip
+        assert inside == [f"b{r}" for r in roots]
+    parents = dict(zip(ops["node"], ops["parents"], strict=True))
+    named = {f"c{n}.{i}" for n, ps in parents.items() for i, q in enumerate(ps)
+             if q >= 0 and within.get(q, []) != within[n]}  # fmt: skip
+    assert {n for n, node in nodes.items() if n.startswith("c") and node["kind"] == "leaf"} == named
+    assert {*drawn["edges"]} == {f"{n}.{i}" for n, ps in parents.items() for i in range(len(ps))}
+
+
+def broken(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A graph, with a mark at each box of which a value or a gradient that is not finite was seen."""
+    graph(rec, p, k, drawn)
+    seen = rec.columns(ValueSeen, 0, p)
+    rows = zip(seen["node"], seen["role"], seen["n_nonfinite"], strict=True)
+    bad = {str(n) for n, role, count in rows if count and role != "contribution"}
+    assert {n for n, node in drawn["nodes"].items() if node["state"] == "trouble"} == bad
 
 
 def contributions(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -165,6 +211,60 @@ def visits(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert node["sublabel"] == f"in order {pairs['topological', int(name)]}×"
         assert node["gradient"] == f"path by path {pairs['path', int(name)]}×"
     assert drawn["nodes"].keys() == {*map(str, rec.columns(NodeVisited)["node"].tolist())}
+
+
+def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row of cells for each operand: NumPy says which of them are stretched; what was sent is the sum over these."""
+    ops, rules = rec.columns(OpRecorded), rec.columns(RuleApplied, 0, p)
+    shapes = {n: tuple(s) for kind in (LeafUsed, OpRecorded)
+              for n, s in zip(*(rec.columns(kind)[f] for f in ("node", "shape")), strict=True)}  # fmt: skip
+    wide = {n: parents for n, parents in zip(ops["node"], ops["parents"], strict=True)
+            if len({shapes[q] for q in parents}) > 1}  # fmt: skip
+    told = [n for n in (rules["node"] if len(rules["node"]) else rec.columns(OpRecorded, 0, p)["node"]) if n in wide]
+    rows, cells = wide[told[-1]], {n: c for n, c in drawn["nodes"].items() if "." in n}
+    out = shapes[told[-1]]
+    for i, q in enumerate(rows):
+        steps = np.broadcast_to(np.empty(shapes[q]), out).strides
+        now = [cells[f"o{i}.{axis}"]["state"] == "active" for axis in range(len(out))]
+        assert now == [step == 0 and n > 1 for step, n in zip(steps, out, strict=True)]
+    seen = rec.columns(ValueSeen, 0, p)
+    for n, source, i, shape in zip(*(seen[f] for f in ("node", "source", "argument", "shape")), strict=True):
+        if source == told[-1]:
+            assert drawn["nodes"][f"o{i}"]["gradient"]
+            assert tuple(shape) == shapes[n]
+
+
+SIDES = "one", "all"
+
+
+def layers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The first measured step and the newest, each with a line for each statistic; shares of dead units as bars."""
+    told = rec.columns(LayerMeasured, 0, p)
+    steps = np.asarray(told["step"])
+    lines = {(t["name"], i) for i, t in enumerate(drawn["traces"]) if t["type"] == "scatter"}
+    assert {name for name, _ in lines} == {f"step {steps[0]}", f"step {steps[-1]}"}
+    for name in {f"step {steps[0]}", f"step {steps[-1]}"}:
+        mine = steps == int(name.split()[1])
+        wanted = [np.asarray(told[field])[mine] for field in ("deviation", "gradient_norm", "mean")]
+        shown = [t["y"] for t in drawn["traces"] if t["name"] == name]
+        assert np.allclose(shown, wanted, rtol=1e-5)
+    (bars,) = [t["y"] for t in drawn["traces"] if t["type"] == "bar"]
+    mine = steps == steps[-1]
+    assert np.allclose(bars, 100 * np.asarray(told["n_dead"])[mine] / np.asarray(told["n_units"])[mine])
+
+
+def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row for each value: its axes, and with that of the members in front of those that are not shared."""
+    told, nodes = rec.columns(OpBatched, 0, p), drawn["nodes"]
+    rows = zip(*(told[name].tolist() for name in ("node", "size", "axis")), told["shape"], strict=True)
+    for node, size, axis, shape in rows:
+        words = {side: {n: c["label"] for n, c in nodes.items() if n.startswith(f"{node}{side}.")} for side in SIDES}
+        cells = {side: [*there.values()] for side, there in words.items()}
+        assert cells["one"] == ([*map(str, shape)] or ["scalar"])
+        members = [str(size)] if axis >= 0 else []
+        assert cells["all"] == ([*members, *map(str, shape)] or ["scalar"])
+        assert [c["kind"] for n, c in nodes.items() if n == f"{node}all.0"] == ["group" if members else "constant"]
+    assert len(drawn["edges"]) == len(told["node"])
 
 
 def grouped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -220,6 +320,72 @@ def gradients(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     assert drawn["traces"][-1]["y"] == list(rows["counts"][int(first)])
 
 
+def errors(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The error of every step of every method, an error of 0 at the foot."""
+    told = rec.columns(ErrorMeasured, 0, p)
+    traces = {t["name"]: t for t in drawn["traces"]}
+    methods = np.asarray(told["method"])
+    for method, name in (("forward", "forward"), ("complex", "complex step")):
+        mine = np.flatnonzero(methods == method)
+        if len(mine):
+            assert np.allclose(traces[name]["x"], told["h"][mine])
+            known = [e for e in traces[name]["y"] if e is not None]
+            found = told["error"][mine]
+            assert np.allclose(known, np.maximum(found[np.isfinite(found)], 1e-18))
+    assert ("automatic" in traces) == ("automatic" in methods)
+
+
+def cost(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The time of every Jacobian: three lines by inputs, three by outputs."""
+    told = rec.columns(CostMeasured, 0, p)
+    lines = [t for t in drawn["traces"] if t["name"] in WAYS]
+    for trace, (sweep, way) in zip(lines, product(("inputs", "outputs"), WAYS), strict=True):
+        mine = np.flatnonzero((np.asarray(told["sweep"]) == sweep) & (np.asarray(told["way"]) == way))
+        assert trace["name"] == way
+        assert trace["x"] == told[f"n_{sweep}"][mine].tolist()
+        assert np.allclose(trace["y"], told["elapsed_ms"][mine])
+
+
+def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Four counts for each depth, and the tape grows by as many as the function has."""
+    told = rec.columns(SwellMeasured, 0, p)
+    columns = ("n_ops", "n_ops_shared", "n_gradient", "n_tape")
+    assert [t["y"] for t in drawn["traces"]] == [told[name].tolist() for name in columns]
+    assert drawn["traces"][-1]["y"] == [3 * depth for depth in range(1, k + 1)]
+
+
+def slopes(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The function as it was sampled, and a mark for the lab and each library that is known."""
+    told, known = rec.columns(SlopesMeasured, 0, p), rec.columns(ChoiceKnown, 0, p)
+    function, *_, taken = drawn["traces"]
+    assert function["x"] == list(told["xs"][0])
+    assert function["y"] == [max(x, 0.0) for x in function["x"]]
+    assert taken["x"] == ["lab", *np.asarray(known["library"]).tolist()]
+    assert taken["y"] == [0.5, *known["slope"].tolist()]
+
+
+def rule(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Three maps of the comparison that was told last, and a mark on each entry beside the diagonal: all are wrong."""
+    told = rec.columns(JacobianCompared, 0, p)
+    expected, actual = (np.array(list(told[name][-1])).reshape(4, 4) for name in ("expected", "actual"))
+    *maps, wrong = drawn["traces"]
+    for trace, z in zip(maps, (expected, actual, actual - expected), strict=True):
+        assert np.allclose(trace["z"], z)
+    assert len(wrong["x"]) == 12
+    assert all(column != f"x{row}" for column, row in zip(wrong["x"], wrong["y"], strict=True))
+
+
+def memory(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """What was held after each operation and node, in MiB; what ran again has a point."""
+    told = rec.columns(MemorySampled, 0, p)
+    way, phase = np.asarray(told["way"]), np.asarray(told["phase"])
+    traces = {t["name"]: t for t in drawn["traces"]}
+    for name in ("plain", "checkpoints"):
+        assert np.allclose(traces[name]["y"], told["n_bytes"][way == name] / 2**20)
+    if (phase == "replay").any():
+        assert traces["replayed"]["x"] == told["number"][phase == "replay"].tolist()
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -273,7 +439,11 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
-    "One step of a network": graph,
+    "Error against step": errors, "Cost of a Jacobian": cost,
+    "Broadcasting of shapes": stretched, "vmap": mapped, "Layers": layers,
+    "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
+    "Memory over forward and backward": memory,
+    "The gradient's graph": twice, "First nan": broken, "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,

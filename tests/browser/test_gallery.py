@@ -19,6 +19,7 @@ from widgets.gallery.exhibits import EXHIBITS, Exhibit, shown_of
 from widgets.pictures.theme import COLOURS
 from widgets.views.difference.view import DifferenceView
 from widgets.views.graph.view import GraphView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -164,5 +165,5 @@ def test_what_is_drawn_is_the_picture_of_the_view_and_what_the_recording_says(
         p = int(stops[k - 1])
         agree(view.picture_at(p), found)
         BY_TITLE[exhibit.title](view.recording, p, k, found)
-        searched = exhibit.view in {GraphView, WhyView} and len(found["nodes"]) > 15
+        searched = exhibit.view in {GraphView, VmapView, WhyView} and len(found["nodes"]) > 15
         assert region.locator(".lab-search:visible").count() == searched, "only where searching is of use"

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.test_ranks import ring_of_four
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
 
@@ -92,3 +93,35 @@ def test_on_a_projector_a_wide_picture_begins_as_large_as_it_can_be_read_in_any_
     assert first["high"] > 16
     assert (first["inside"][0], first["map"]) == ("n0", True)
     assert small["inside"] == ["a", "b"]
+
+
+RING = """() => {
+  const stage = document.querySelector(".lab-stage"), box = stage.getBoundingClientRect();
+  const ranks = [...stage.querySelectorAll('.lab-node[data-kind="rank"], .lab-node[data-key]')];
+  const inside = ranks.every(node => {
+    const own = node.getBoundingClientRect();
+    return own.width > 0 && own.left >= box.left && own.right <= box.right && own.bottom <= box.bottom;
+  });
+  const heading = stage.querySelector('.lab-mark-words[data-kind="heading"]').getBoundingClientRect();
+  return { inside, wide: box.width, high: box.height, above: heading.top - box.top, letters: heading.height };
+}"""
+
+
+def test_a_ring_that_becomes_narrow_is_seen_whole_and_its_stage_becomes_low(
+    browser: Browser, tmp_path: Path, shots: Path
+):
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(ring_of_four().export(tmp_path / "ring.html").as_uri())
+    page.wait_for_selector("body[data-lab-ready]")
+    wide = page.evaluate(RING)
+    page.set_viewport_size({"width": 430, "height": 800})
+    page.wait_for_function("w => document.querySelector('.lab-stage').clientWidth < w", arg=wide["wide"])
+    page.wait_for_function(f"() => ({RING})().inside")
+    narrow = page.evaluate(RING)
+    page.screenshot(path=str(shots / "narrow-ring.png"))
+    assert narrow["above"] < 30, "no empty room above"
+    assert narrow["letters"] > 8
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_function(f"high => ({RING})().high === high", arg=wide["high"])
+    page.close()

@@ -6,7 +6,7 @@ import pytest
 
 from lab.autograd import no_grad, tensor
 from lab.config import settings
-from lab.errors import ArgumentError, ShapeError, UnsupportedError
+from lab.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from lab.events import LeafUsed, OpRecorded, record
 from lab.nn import Linear, Module, ReLU, Sequential, Softmax, Tanh, mlp, parameter
 
@@ -140,6 +140,16 @@ def test_loading_is_noticed_by_a_graph_that_needs_the_old_values():
             ShapeError,
             "bias has another shape in the state\ngiven: (3,) for (1,)",
         ),
+        (
+            lambda state: state.update(bias=np.array(["a"])),
+            DTypeError,
+            "bias holds no real numbers in the state\ngiven: <U1\nhint:  values are what model.state_dict() gave",
+        ),
+        (
+            lambda state: state.update(bias=np.array([1j])),
+            DTypeError,
+            "bias holds no real numbers in the state\ngiven: complex128",
+        ),
     ],
 )
 def test_a_state_that_does_not_fit_changes_nothing(change, error, message):
@@ -150,6 +160,11 @@ def test_a_state_that_does_not_fit_changes_nothing(change, error, message):
         layer.load_state_dict(state)
     assert message in str(caught.value)
     assert all(np.array_equal(before[name], value) for name, value in layer.state_dict().items())
+
+
+def test_a_state_is_a_mapping():
+    with pytest.raises(ArgumentError, match=r"a state is a mapping of names to arrays\ngiven: a list\nhint:  what"):
+        Linear(2, 1).load_state_dict([1.0])
 
 
 @pytest.mark.parametrize("copier", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])

@@ -124,8 +124,8 @@ def test_a_recording_names_the_module_of_each_operation():
         (lambda: LayerNorm(4)(lab.tensor(np.zeros((2, 3)))), ShapeError, "given: shape (2, 3)\nhint:  its last axis"),
         (lambda: LayerNorm(4)(3.0), ArgumentError, "LayerNorm(4) cannot take this input\ngiven: 3.0"),
         (lambda: MultiHeadAttention(4, 2)(lab.tensor(np.zeros(4))), ShapeError, "an attention needs places to look at"),
-        (lambda: Embedding(4, 2)(np.array([0.5])), DTypeError, "an embedding needs whole numbers\ngiven: float64"),
-        (lambda: Embedding(4, 2)(np.array([4])), ShapeError, "no row for a number\ngiven: numbers 4 to 4, 4 rows"),
+        (lambda: Embedding(4, 2)(np.array([0.5])), DTypeError, "embedding needs integer indices\ngiven: float64"),
+        (lambda: Embedding(4, 2)(np.array([4])), ShapeError, "no row for an index\ngiven: indices 4 to 4, 4 rows"),
     ],
 )
 def test_errors_say_what_was_wrong(make, error, message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lab.autograd import tensor
-from lab.optim import SGD, Adam, AdamW
+from lab.optim import SGD, Adagrad, Adam, AdamW, RMSprop
 
 N_STEPS = 100
 SHAPES = ((3, 4), (), (5,))
@@ -31,6 +31,24 @@ def adam_paper(theta, gradients, *, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, d
     return theta
 
 
+def rmsprop_paper(theta, gradients, *, lr, beta=0.99, eps=1e-8, momentum=0.0, decay=0.0):
+    v, velocity = np.zeros_like(theta), np.zeros_like(theta)
+    for gradient in gradients:
+        g = gradient(theta) + decay * theta
+        v = beta * v + (1 - beta) * g**2
+        velocity = momentum * velocity + g / (np.sqrt(v) + eps)
+        theta = theta - lr * velocity
+    return theta
+
+
+def adagrad_paper(theta, gradients, *, lr, eps=1e-10, decay=0.0):
+    seen = []
+    for gradient in gradients:
+        seen.append(gradient(theta) + decay * theta)
+        theta = theta - lr * seen[-1] / (np.sqrt(np.sum(np.square(seen), axis=0)) + eps)
+    return theta
+
+
 CASES = [
     (SGD, sgd_paper, {"lr": 0.05}),
     (SGD, sgd_paper, {"lr": 0.05, "momentum": 0.9}),
@@ -42,6 +60,10 @@ CASES = [
     (Adam, adam_paper, {"lr": 0.02, "decay": 0.1}),
     (AdamW, adam_paper, {"lr": 0.02, "decay": 0.1, "decoupled": True}),
     (AdamW, adam_paper, {"lr": 0.02, "decay": 0.0, "decoupled": True}),
+    (RMSprop, rmsprop_paper, {"lr": 0.01}),
+    (RMSprop, rmsprop_paper, {"lr": 0.01, "beta": 0.9, "momentum": 0.5, "decay": 0.1, "eps": 1e-3}),
+    (Adagrad, adagrad_paper, {"lr": 0.1}),
+    (Adagrad, adagrad_paper, {"lr": 0.1, "eps": 1e-2, "decay": 0.1}),
 ]
 OURS = {"lr": "learning_rate", "decay": "weight_decay", "eps": "epsilon"}
 

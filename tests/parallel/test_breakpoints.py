@@ -42,7 +42,7 @@ def test_a_bound_holds_all_ranks_before_the_update_and_changes_nothing_that_is_l
     run.resume()
     held(run)
     assert run.progress[0] == 0
-    assert " of step 1 is above 0: " in run.reason
+    assert " of step 1 is above 0, before its update: " in run.reason
     np.testing.assert_array_equal(parameters(on_ranks), before)
     run.resume()
     assert held(run).progress[0] == 1

@@ -9,7 +9,7 @@ import pytest
 import lab
 from lab.errors import ArgumentError, MeshError, PlanError, RunError, UnsupportedError
 from lab.nn import Linear, Module
-from lab.optim import SGD
+from lab.optim import SGD, Adagrad, Cosine
 from lab.parallel import COLLECTIVES, DataParallel, Pipeline, Recv, Send, run_ranks
 from lab.parallel.training.packing import packed
 from lab.training.trainer import Training
@@ -69,6 +69,18 @@ def test_in_float32_it_stays_near_one_process_over_10_steps(cluster, world_size,
     spread, run = trained(DataParallel(cluster, world_size), "float32", optimizer, n=640, batch_size=64, epochs=1)
     assert run.result.n_steps == 10
     assert np.linalg.norm(spread - plain) <= 1e-5 * np.linalg.norm(plain)
+
+
+def test_a_schedule_and_clipping_by_the_norm_of_the_whole_batch_are_those_of_one_process(cluster):
+    found = []
+    for on in (DataParallel(cluster, 3), None):
+        module = network("float64")
+        optimizer = Adagrad(module.parameters(), Cosine(0.02, 12), clip_norm=0.5)
+        run = lab.fit(module, some_digits(102, "float64"), batch_size=50, epochs=4, optimizer=optimizer, on=on)
+        assert run.wait(SOON).n_steps == 12
+        found.append((parameters(module), run.hyperparameters["learning_rate"]))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-9, atol=1e-12)
+    assert found[0][1] == found[1][1] == 0.0
 
 
 def payload(module, data, *, batch_size, epochs, optimizer="adam"):
@@ -213,6 +225,10 @@ class Remembers(Linear):
         (Locked, None, ArgumentError, r"the model cannot be sent to workers\ngiven: TypeError.*\nhint:  open files"),
         (Counts, None, UnsupportedError, r"remembers calls .*\ngiven: n_calls changes from call to call\nhint:  each"),
         (Noisy, None, UnsupportedError, r"remembers calls cannot be split over ranks\ngiven: rng changes"),
+        (lambda: lab.nn.Sequential(Linear(64, 10), lab.nn.BatchNorm1d(10)), None, UnsupportedError,
+         r"remembers calls cannot be split over ranks\ngiven: 1\.running_mean changes from call to call\nhint:  each"),
+        (lambda: lab.nn.Sequential(Linear(64, 10), lab.nn.Dropout()), None, UnsupportedError,
+         r"remembers calls cannot be split over ranks\ngiven: 1\.rng changes from call to call\nhint:  each"),
         (lambda: NoisyFromNowhere(64, 10), None, UnsupportedError, r"other random numbers .*\ngiven: two .*\nhint:  "),
         (lambda: Dropout(64, 10), None, UnsupportedError, r"must not depend on the others of .*\ngiven: .*\nhint"),
         (lambda: Normalises(64, 10), None, UnsupportedError, r"must not depend on the others of its batch\ngiven: "),

@@ -23,7 +23,7 @@ from lab.errors import (
 )
 from lab.events import ActionFinished, ActivationMoved, Evaluated, ParameterMeasured, RankLost, RunStarted, StepFinished
 from lab.nn import Linear, Module, Sequential, Tanh, cross_entropy, mlp
-from lab.optim import SGD, Adam
+from lab.optim import SGD, Adam, Cosine, RMSprop
 from lab.parallel import SCHEDULES, check_schedule, parse_table
 from lab.parallel.pipeline.pacing import Paced
 from lab.parallel.pipeline.pipeline import Pipeline
@@ -52,7 +52,8 @@ def network(dtype="float32"):
 
 def fit(on, model=None, *, dtype="float32", optimizer="momentum", **options):
     model = model or network(dtype)
-    options = UNEVEN | {"measure_every": 0, "optimizer": OPTIMIZERS[optimizer](model.parameters())} | options
+    made = OPTIMIZERS[optimizer](model.parameters()) if isinstance(optimizer, str) else optimizer
+    options = UNEVEN | {"measure_every": 0, "optimizer": made} | options
     return model, lab.fit(model, data_of(dtype), on=on, **options)
 
 
@@ -84,6 +85,18 @@ def test_in_float64_it_equals_one_process_over_20_steps(cluster, schedule, n_sta
     assert run.wait(SOON).n_steps == alone.wait(SOON).n_steps == 20
     assert run.result.loss == pytest.approx(alone.result.loss, rel=1e-12, abs=0)
     np.testing.assert_allclose(vector(piped), vector(plain), rtol=1e-12, atol=1e-12)
+
+
+def test_a_schedule_and_clipping_by_the_norm_of_all_stages_are_those_of_one_process(cluster):
+    found = []
+    for on in (Pipeline(cluster, n_stages=3, n_micro=5), None):
+        model = network("float64")
+        optimizer = RMSprop(model.parameters(), Cosine(0.01, 20), momentum=0.5, clip_norm=0.1)
+        run = fit(on, model, dtype="float64", optimizer=optimizer)[1]
+        assert run.wait(SOON).n_steps == 20
+        found.append((vector(model), run.hyperparameters["learning_rate"]))
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-9, atol=1e-12)
+    assert found[0][1] == found[1][1] == 0.0
 
 
 def micro_batch_by_micro_batch(optimizer, n_steps, n_micro):

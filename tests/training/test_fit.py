@@ -17,8 +17,8 @@ from lab.events import (
     StepFinished,
     bus,
 )
-from lab.nn import Linear, Module, mlp, mse
-from lab.optim import SGD, Adam
+from lab.nn import BatchNorm1d, Linear, Module, Sequential, mlp, mse
+from lab.optim import SGD, Adam, Exponential, RMSprop, clip_by_global_norm
 from lab.parallel import DataParallel, Pipeline
 from lab.training import evaluate, fit
 
@@ -98,6 +98,42 @@ def test_fit_is_the_loop_one_would_write():
             ops.cross_entropy(by_hand(tensor(inputs)), targets).backward()
             optimizer.step()
     assert bits(ours) == bits(by_hand)
+
+
+def test_a_schedule_and_clipping_are_those_of_the_loop_one_would_write():
+    ours, by_hand, schedule = model(), model(), Exponential(0.05, factor=0.9)
+    optimizer = RMSprop(ours.parameters(), schedule, clip_norm=0.05)
+    run = fit(ours, TRAIN, epochs=2, batch_size=50, rng=3, optimizer=optimizer)
+    n_steps = run.wait(SOON).n_steps
+
+    from lab.data import Loader
+
+    optimizer, loader, norms = RMSprop(by_hand.parameters()), Loader(TRAIN, 50, rng=3), []
+    for inputs, targets in (batch for _ in range(2) for batch in loader):
+        optimizer.zero_grad()
+        ops.cross_entropy(by_hand(tensor(inputs)), targets).backward()
+        norms.append(clip_by_global_norm(optimizer.parameters, 0.05))
+        optimizer.learning_rate = schedule(len(norms) - 1)
+        optimizer.step()
+    assert max(norms) > 0.05
+    for p, q in zip(ours.parameters(), by_hand.parameters(), strict=True):
+        assert np.allclose(p.numpy(), q.numpy(), atol=1e-6)
+    assert run.hyperparameters["learning_rate"] == schedule(n_steps)
+    assert run.recording[0].optimizer.startswith("RMSprop(learning_rate=Exponential(rate=0.05, factor=0.9), beta=")
+
+
+def test_a_run_shows_the_rate_of_its_schedule_goes_back_with_it_and_lets_a_hand_take_over():
+    network, schedule = model(), Exponential(0.1, factor=0.5)
+    run = fit(network, TRAIN, epochs=9, batch_size=50, optimizer=SGD(network.parameters(), schedule), paused=True)
+    for step in range(4):
+        assert paused(run).hyperparameters["learning_rate"] == schedule(step)
+        run.step()
+    paused(run).rewind()
+    assert (run.progress[0], run.hyperparameters["learning_rate"]) == (3, schedule(3))
+    run.set("learning_rate", 0.25)
+    run.step(2)
+    assert paused(run).hyperparameters["learning_rate"] == 0.25
+    run.stop()
 
 
 # --- what it tells -----------------------------------------------------------------------------------------------
@@ -247,6 +283,23 @@ def test_rewinding_returns_to_the_last_sound_evaluation_and_training_goes_on():
     untroubled = model()
     fit(untroubled, TRAIN, epochs=6, batch_size=40, optimizer=SGD(untroubled.parameters(), 0.1)).wait(SOON)
     assert bits(network) == bits(untroubled)
+
+
+def test_rewinding_brings_running_statistics_back_too():
+    network = Sequential(Linear(2, 8, rng=0), BatchNorm1d(8), Linear(8, 2, rng=1))
+    optimizer = SGD(network.parameters(), 0.1)
+    run = fit(network, TRAIN, validation=TEST, epochs=6, batch_size=40, optimizer=optimizer, paused=True)
+    paused(run).step(3)
+    at_three = bits(network) if paused(run) else None
+    assert network[1].training
+    run.set("learning_rate", 1e38)
+    run.resume()
+    with pytest.raises(RunError):
+        run.wait(SOON)
+    assert bits(network) != at_three
+    run.rewind()
+    assert (run.progress[0], bits(network)) == (3, at_three)
+    run.stop()
 
 
 def test_a_state_whose_loss_exploded_is_none_to_come_back_to():

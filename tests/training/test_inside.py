@@ -217,7 +217,7 @@ def test_a_bound_holds_before_the_update_and_lets_the_same_step_pass_after(runs,
     run.resume()
     held(run)
     assert (run.progress[0], run.trouble) == (0, None)
-    assert " of step 1 is above 0: " in run.reason
+    assert " of step 1 is above 0, before its update: " in run.reason
     for p, old in zip(run.parameters, before, strict=True):
         np.testing.assert_array_equal(p.numpy(), old)
     run.resume()
@@ -244,7 +244,7 @@ def test_a_bound_that_is_not_passed_holds_nothing(runs):
         ({}, "a breakpoint is on one thing"),
         ({"loss_above": 1, "nonfinite": True}, "a breakpoint is on one thing"),
         ({"loss_above": "much"}, "loss_above is a number"),
-        ({"gradient_above": float("nan")}, "a bound is a number"),
+        ({"gradient_above": float("nan")}, "a bound is a finite number"),
         ({"loss_above": 1, "backward": True}, "a breakpoint is on one thing"),
         ({"at": "matmull"}, "given: at='matmull'\\nhint:  did you mean 'matmul'"),
         ({"at": "rleu", "backward": True}, "did you mean 'relu'"),
@@ -277,3 +277,38 @@ def test_what_cannot_be_stepped_or_cleared_is_refused_with_what_can(runs):
 def test_what_no_step_of_this_run_has_is_refused(runs):
     with pytest.raises(RunError, match="cannot be stepped by step of a collective"):
         start(runs).step(of="hop")
+
+
+@pytest.mark.parametrize("bound", [float("inf"), float("-inf"), 1e400, float("nan")])
+def test_a_bound_that_is_not_finite_is_refused_and_takes_nothing_away(runs, bound):
+    run = start(runs)
+    run.break_on(loss_above=2.5)
+    with pytest.raises(ArgumentError, match="a bound is a finite number"):
+        run.break_on(loss_above=bound)
+    assert run.breakpoints == ("loss above 2.5",)
+
+
+def test_a_place_that_the_steps_of_this_model_do_not_come_to_is_told_after_a_whole_step(runs):
+    run = start(runs)
+    run.break_on(at="tanh"), run.break_on(at="2"), run.break_on(at="relu", backward=True)
+    run.clear_breakpoint("forward through '2'")
+    assert run.unmet_breakpoints == (), "no step was looked into yet"
+    run.resume()
+    held(run)
+    assert run.unmet_breakpoints == (), "the step is not whole"
+    run.step()
+    held(run)
+    assert run.unmet_breakpoints == ("forward through 'tanh'",)
+    run.clear_breakpoint("forward through 'tanh'")
+    assert run.unmet_breakpoints == ()
+
+
+def test_a_misspelt_operation_is_not_taken_for_one_that_this_model_does_not_have(runs):
+    run = start(runs)
+    run.step(of="op"), held(run), run.step(), held(run)
+    with pytest.raises(ArgumentError, match=r"hint:  an operation as matmul, a module \(0, 1, 2\)"):
+        run.break_on(at="tanhh")
+    with pytest.raises(ArgumentError, match="did you mean 'relu'"):
+        run.break_on(at="rleu")
+    with pytest.raises(ArgumentError, match="did you mean '0'"):
+        run.break_on(at="0.weight")

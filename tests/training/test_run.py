@@ -228,6 +228,20 @@ def test_a_run_that_pauses_by_itself_says_so_when_nobody_waits(capsys):
     run.stop()
 
 
+def test_trouble_that_lasts_is_said_once_and_answered_when_it_is_over(capsys):
+    run = paused(Run(Countdown(5, troubled_at=3), name="stuck again"))
+    for _ in range(3):
+        run.resume()
+        paused(run)
+    assert capsys.readouterr().err.count("paused at step 2") == 1
+    run.rewind()
+    assert capsys.readouterr().out == "Run 'stuck again' is back at step 0, where it was sound.\n"
+    run.resume()
+    assert run.join(SOON)
+    said = capsys.readouterr()
+    assert said.out == said.err == ""
+
+
 @pytest.mark.parametrize("job", [Countdown(5, fails_at=3), Countdown(5, troubled_at=3)])
 def test_who_waits_hears_of_a_failure_by_the_exception_alone(job, capsys):
     run = paused(Run(job, paused=True))

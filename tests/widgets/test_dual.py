@@ -68,6 +68,15 @@ def test_of_several_jvps_the_newest_is_drawn_also_inside_another():
     assert "newest of 3 jvps" in view.picture_at(len(rec)).caption
 
 
+def test_one_that_goes_on_around_another_is_drawn_until_the_other_begins():
+    with lab.record() as rec:
+        lab.jvp(lambda x: lab.sin(x) * lab.jvp(lambda z: z * z, (x,), (1.0,))[1] + x, (3.0,), (1.0,))
+    view = DualView(rec)
+    labels = [[label for label, *_ in boxes(view, k)] for k in range(len(view.stop_positions(rec)))]
+    assert labels[:3] == [["x"], ["x", "v₁ = sin(x)"], ["x", "v₁ = sin(x)", "v₂ = x * x"]]
+    assert labels[-1] == ["z", "v₁ = z * z"]
+
+
 def test_tangents_of_arrays_are_those_of_finite_differences():
     rng = np.random.default_rng(0)
     x, dx, w = rng.normal(size=(3, 4)), rng.normal(size=(3, 4)), rng.normal(size=(4, 2))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +17,9 @@ from lab.events import OpRecorded
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from tests.widgets.golden import leaf, recorded
 from widgets.fold import Stretch
+from widgets.pictures.geometry import edge_shape
+from widgets.pictures.measure import text_width
+from widgets.pictures.scene import Node
 from widgets.pictures.theme import short
 from widgets.pictures.tree import tree_of
 from widgets.views.graph.group import Group
@@ -115,10 +118,19 @@ def test_a_transformer_opens_by_module_with_its_blocks_as_one():
         "token", "place", "blocks × 3", "layer_norm", "head",
     ]  # fmt: skip
     blocks = box(end(view), "blocks × 3")
-    assert (blocks.sublabel, blocks.fold, blocks.kind) == ("141 ops, 2×4×8", "closed", "group")
+    assert (blocks.sublabel, blocks.fold, blocks.kind) == ("93 ops, 2×4×8", "closed", "group")
     assert blocks.gradient.startswith("grad norm ")
-    assert "141 operations, gives 2×4×8, gradient norm" in blocks.aria
+    assert "93 operations, gives 2×4×8, gradient norm" in blocks.aria
     nothing_is_lost(view)
+
+
+def test_open_groups_are_called_by_their_names_and_need_no_legend():
+    view = GraphView(TRANSFORMER)
+    view.open_all()
+    marks = dict(end(view).legend)
+    assert "frame" not in marks
+    assert marks["done"] == "gradient complete"
+    assert "gradient complete" not in dict(view.picture_at(40).legend).values()
 
 
 def test_a_transformer_block_reads_as_one():
@@ -126,26 +138,26 @@ def test_a_transformer_block_reads_as_one():
     x = lab.tensor(np.random.default_rng(0).normal(size=(2, 5, 8)), requires_grad=True, name="x")
     with lab.record(detail="statistics") as rec:
         model(x)
-    scene = end(GraphView(rec))
+    scene = end(GraphView(rec, most=20))
     line = sorted((n for n in scene.nodes), key=lambda n: n.x)
     assert [n.label.partition("= ")[2] or n.label for n in line] == [
-        "x", "layer_norm_1", "attention", "x + v₃₁", "layer_norm_2", "mlp", "v₃₂ + v₄₆",
+        "x", "layer_norm_1", "attention", "x + v₂₃", "layer_norm_2", "mlp", "v₂₄ + v₃₀",
     ]  # fmt: skip
     assert len({n.y for n in line}) == 1
     names = {n.id: n.label.partition(" =")[0] for n in line}
     arrows = {(names[e.source], names[e.target]): e for e in scene.edges}
     assert arrows.keys() == {
-        ("x", "layer_norm_1"), ("layer_norm_1", "attention"), ("attention", "v₃₂"), ("x", "v₃₂"),
-        ("v₃₂", "layer_norm_2"), ("layer_norm_2", "mlp"), ("mlp", "v₄₇"), ("v₃₂", "v₄₇"),
+        ("x", "layer_norm_1"), ("layer_norm_1", "attention"), ("attention", "v₂₄"), ("x", "v₂₄"),
+        ("v₂₄", "layer_norm_2"), ("layer_norm_2", "mlp"), ("mlp", "v₃₁"), ("v₂₄", "v₃₁"),
     }  # fmt: skip
-    for ends in ("x", "v₃₂"), ("v₃₂", "v₄₇"):  # past the boxes between, under them
+    for ends in ("x", "v₂₄"), ("v₂₄", "v₃₁"):  # past the boxes between, under them
         assert all(y > line[0].y + 33 for _, y in arrows[ends].bends)
 
 
 def test_edges_between_groups_are_merged_and_counted():
     scene = end(GraphView(TRANSFORMER))
     merged = next(e for e in scene.edges if e.target == box(scene, "blocks × 3").id)
-    assert merged.label == "×3"
+    assert merged.label == "×2"
     assert merged.width > 1.5
 
 
@@ -390,7 +402,7 @@ def test_a_nan_inside_is_seen_from_outside():
 def test_of_several_passes_the_newest_is_drawn_and_the_others_are_told(backward):
     rec = transformer(2, n_passes=3, backward=backward)
     view = GraphView(rec)
-    assert "the newest of 3 passes; the others (218 operations) are not drawn" in end(view).caption
+    assert "the newest of 3 passes; the others (138 operations) are not drawn" in end(view).caption
     one = end(GraphView(transformer(2)))
     assert [n.label.partition(" ")[2] for n in end(view).nodes if n.fold] == [
         n.label.partition(" ")[2] for n in one.nodes if n.fold
@@ -517,13 +529,53 @@ def test_a_pinned_node_stays_on_the_picture_when_its_group_is_closed():
     group = box(scene, "blocks × 3").id
     assert any(e.source == node and e.target == group for e in scene.edges)
     ways = {(e.source, e.target): e.label for e in scene.edges}
-    assert (ways[group, node], ways[node, group]) == ("part of it", "")
+    assert ways[group, node].endswith("out")
+    assert ways[node, group].endswith("back")
     assert "is pinned: a part of the group beside it;" in scene.caption
     assert "no cycle" in scene.caption
+    assert ("pin", "pinned") in scene.legend
     nothing_is_lost(view)
     nothing_overlaps(scene)
     view.pin(node)
     assert node not in {n.id for n in end(view).nodes}
+    assert ("pin", "pinned") not in end(view).legend
+
+
+@pytest.mark.parametrize("direction", ["right", "down"])
+def test_arrows_between_a_group_and_its_pinned_parts_have_room_for_their_words(direction):
+    view = GraphView(TRANSFORMER, direction=direction)
+    end(view)
+    attention = next(g for g in view.large.groups.roots[0].within() if g.path == "blocks/1/attention")
+    parts = [str(attention.nodes[k]) for k in (3, 5, 9)]
+    for node in parts:
+        view.pin(node)
+    scene = end(view)
+    nodes = {n.id: n for n in scene.nodes}
+    own = [e for e in scene.edges if {e.source, e.target} <= {*parts, box(scene, "blocks × 3").id}]
+    assert len(own) >= 6
+    words = []
+    for edge in own:
+        x, y = edge_shape(edge, nodes).middle
+        half = text_width(edge.label, 12) / 2 + 3
+        words.append(Node(edge.id, x, y, 2 * half, 18, edge.label))
+    solid = [n for n in (*scene.nodes, *words) if n.kind != "frame"]
+    for a, b in combinations(solid, 2):
+        assert abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2, (a, b)
+
+
+def test_a_group_is_as_far_as_its_parts_are_pinned_or_not():
+    view = GraphView(TRANSFORMER)
+    before = {n.label: n.state for n in end(view).nodes}
+    assert before["blocks × 3"] == "done"
+    group = next(g for g in view.large.groups.roots[0].within() if g.path == "blocks/1/attention")
+    view.pin(str(group.nodes[5]))
+    plain = GraphView(TRANSFORMER)
+    for position in range(0, len(TRANSFORMER), 20):
+        states = {n.label: n.state for n in plain.picture_at(position).nodes}
+        shut = next((n for n in view.picture_at(position).nodes if n.label.startswith("blocks")), None)
+        if shut is not None and states[shut.label] in ("done", "waiting", "idle"):
+            assert shut.state == states[shut.label]
+    assert box(end(view), "blocks × 3").state == "done"
 
 
 def test_a_search_opens_what_it_needs_and_says_how_many_match():
@@ -543,17 +595,17 @@ def test_a_search_opens_what_it_needs_and_says_how_many_match():
 
 
 def test_a_search_with_many_hits_lights_the_groups_and_counts_them():
-    view = GraphView(TRANSFORMER)
+    view = GraphView(transformer(6))
     view.find("2x4x8")
     scene = end(view)
     shut = [n.id for n in scene.nodes if n.id in scene.lit and n.fold == "closed"]
     assert scene.caption.endswith(f"match “2x4x8”, {len(view.large.hits) - 1} of them in {len(shut)} closed groups.")
-    assert box(scene, "blocks × 3").id in scene.lit
+    assert box(scene, "blocks × 6").id in scene.lit
     view.find("no such thing")
     assert end(view).caption.startswith("0 of ")
     view.find("softmax")
     end(view)
-    view.fold_box(box(scene, "blocks × 3").id)
+    view.fold_box(box(scene, "blocks × 6").id)
     assert end(view).caption.endswith(" operations match “softmax”, in 1 closed group.")
 
 

@@ -8,21 +8,45 @@ from pathlib import Path
 
 import pytest
 
-from lab import count_visits, jvp, record, tensor
+from lab import (
+    checkpoint,
+    count_visits,
+    jvp,
+    measure_cost,
+    measure_errors,
+    measure_memory,
+    measure_rule,
+    measure_slopes,
+    measure_swell,
+    record,
+    relu,
+    sin,
+    tensor,
+    vmap,
+)
 from lab.errors import ViewError
-from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
+from lab.events import LayerMeasured, LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets.fold import KEYFRAMES, Fold, Stretch
 from widgets.live import pacer
 from widgets.pictures.scene import Node, Scene
 from widgets.player import Player
 from widgets.view import View
+from widgets.views.broadcast.view import BroadcastView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.dual.view import DualView
+from widgets.views.experiments.cost import CostView
+from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.rule import RuleView
+from widgets.views.experiments.slopes import SlopesView
+from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
+from widgets.views.layers.view import LayersView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 
@@ -68,6 +92,51 @@ def visited() -> Recording:
     return rec
 
 
+def tried() -> Recording:
+    return measure_errors(sin, 1.0, steps=[1e-12, 1e-8, 1e-4]).recording
+
+
+def priced() -> Recording:
+    return measure_cost(sizes=[1, 2], fixed=2, repeats=1).recording
+
+
+def swollen() -> Recording:
+    return measure_swell(sin, 3).recording
+
+
+def stretched() -> Recording:
+    x, b = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True), tensor([1.0, 0.5, 2.0], requires_grad=True)
+    with record() as rec:
+        (x * b).sum().backward()
+    return rec
+
+
+def mapped() -> Recording:
+    with record() as rec:
+        vmap(lambda x: x / x.sum() + 1.0)(tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    return rec
+
+
+def kinked() -> Recording:
+    return measure_slopes(relu, 0.0).recording
+
+
+def judged() -> Recording:
+    return measure_rule(lambda x: relu(x) * x, (tensor([1.0, -2.0]),)).recording
+
+
+def held() -> Recording:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
+
+
+def layered() -> Recording:
+    rows = [(0.0, 1.0, 0, 8, 0, 0.5), (0.4, 0.6, 0, 8, 2, 1.0), (0.1, 0.3, 0, 4, 0, 2.0)]
+    layers = zip(("0", "1", "2"), ("Linear", "ReLU", "Linear"), rows, strict=True)
+    told = [(name, kind, 64, *row) for name, kind, row in layers]
+    return recorded([LayerMeasured(step, *row) for step in (1, 11, 21) for row in told])
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -78,6 +147,15 @@ GOLDEN = [
     (ContributionView, training(falling(9))),
     (DualView, pushed()), (DualView, recorded([])), (DualView, product_plus_x()),
     (VisitsView, visited()), (VisitsView, recorded([])), (VisitsView, product_plus_x()),
+    (ErrorView, tried()), (ErrorView, recorded([])), (ErrorView, product_plus_x()),
+    (CostView, priced()), (CostView, recorded([])), (CostView, tried()),
+    (SwellView, swollen()), (SwellView, recorded([])), (SwellView, tried()),
+    (BroadcastView, stretched()), (BroadcastView, recorded([])), (BroadcastView, product_plus_x()),
+    (VmapView, mapped()), (VmapView, recorded([])), (VmapView, product_plus_x()),
+    (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
+    (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
+    (MemoryView, held()), (MemoryView, recorded([])), (MemoryView, tried()),
+    (LayersView, layered()), (LayersView, recorded([])), (LayersView, training(falling(9))),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -139,10 +139,11 @@ class RunControls:
     # --- clicks: flags only ---
 
     def _ask(self, action: Callable[[], object]) -> None:
-        """Do what a click asks; what the run refuses is shown, never raised into the page."""
+        """Do what a click asks; what that says or the run refuses is shown, never raised into the page."""
         self._message = ""  # before: what the action starts may have something to say
         try:
-            action()
+            said = action()
+            self._message = said if isinstance(said, str) else self._message
         except LabError as why:
             self._message = str(why)
         self.refresh()
@@ -227,14 +228,15 @@ class RunControls:
             self._put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",
                  disabled=ended or state == "stopping")  # fmt: skip
             self._put(parts["Step"], disabled=ended or state == "stopping")
+            self._put(parts["by"], disabled=ended)
             self._put(parts["Stop"], disabled=ended)
             self._step_picture.refresh()
             reason = self._trouble()
             self._put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
             self._put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
-                value = self.run.hyperparameters.get(name, slider.value)
-                if value != self._known.get(name):  # set by code, not by this slider
+                value = _within(slider, self.run.hyperparameters.get(name, slider.value))
+                if value != self._known.get(name):  # set by code or by a schedule, not by this slider
                     self._known[name] = value
                     self._put(slider, value=value)
                 self._put(slider, disabled=ended)
@@ -318,3 +320,10 @@ class RunControls:
         show({"text/html": still, "text/plain": self.text}, raw=True)
         show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
 
+
+def _within(slider: Any, value: float) -> float:
+    """The value, or the nearest one that a slider can show: what it would put right itself counts as moved by hand."""
+    low, high = slider.min, slider.max
+    if hasattr(slider, "base"):  # a logarithmic one's are exponents
+        low, high = slider.base**low, slider.base**high
+    return float(min(max(value, low), high))

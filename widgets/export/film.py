@@ -18,7 +18,7 @@ from widgets.export.moving import MOST_STOPS, moving_svg
 from widgets.export.page import Frame, write_page
 from widgets.export.png import SCALE, write_png
 from widgets.export.slim import slim
-from widgets.fold import Positions, merged
+from widgets.fold import Positions, Prefix, merged
 from widgets.pictures.chart import Chart
 from widgets.pictures.palettes import THEMES
 from widgets.pictures.scene import Scene
@@ -38,7 +38,7 @@ FRAME_LINES = 12
 
 def stops_of(views: Sequence[View[Any]]) -> Positions:
     """Where a player of these views stops; where nothing was recorded there is one stop, at the beginning."""
-    stops = merged(*(v.stop_positions(v.recording) for v in views))
+    stops = merged(*(v.stop_positions(Prefix.now(v.recording)) for v in views))
     return stops if len(stops) else np.zeros(1, np.int64)
 
 
@@ -60,7 +60,7 @@ def frames_of(
     """
     notes = notes or {}
     if marks is None:
-        marks = {k: name for v in views for k, name in v.landmarks(v.recording).named_at(stops).items()}
+        marks = {k: name for v in views for k, name in v.landmarks(Prefix.now(v.recording)).named_at(stops).items()}
     moments = np.broadcast_to(stops.reshape(len(stops), -1), (len(stops), len(views)))
     last = [v.picture_at(int(p)) for v, p in zip(views, moments[-1], strict=True)]
     n_parts = sum(len(p.nodes) + len(p.edges) for p in last if isinstance(p, Scene))
@@ -128,7 +128,7 @@ def written(
     if ending == ".png":
         moments = np.broadcast_to(stops.reshape(len(stops), -1), (len(stops), len(views)))[at]
         pictures = [v.picture_at(int(p)) for v, p in zip(views, moments, strict=True)]
-        return write_png(path, pictures, theme=theme or "light", scale=scale or SCALE)
+        return write_png(path, pictures, theme=theme or "light", scale=SCALE if scale is None else scale)
     moving = ending == ".svg"
     frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes, names)
     n = len(stops)

@@ -13,17 +13,26 @@ from widgets.export.page import Frame, Part, page_of
 from widgets.fold import Positions
 from widgets.gallery.runs import Runs
 from widgets.view import View
+from widgets.views.broadcast.view import BroadcastView
 from widgets.views.cluster.view import ClusterView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
 from widgets.views.dual.view import DualView
+from widgets.views.experiments.cost import CostView
+from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.rule import RuleView
+from widgets.views.experiments.slopes import SlopesView
+from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
+from widgets.views.layers.view import LayersView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 MOST_FRAMES = 40
@@ -57,6 +66,12 @@ def _two_steps(stops: Positions) -> Positions:
     return np.append(stops[:4], stops[-4:])
 
 
+def _lit(view: GraphView) -> GraphView:
+    """The graph with the first nan or infinity lit."""
+    view.light_nonfinite()
+    return view
+
+
 EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
@@ -65,6 +80,26 @@ EXHIBITS: list[Exhibit] = [
     Exhibit("Forward mode", "The same function by jvp: a tangent goes along with each value.", DualView, "forward"),
     Exhibit("Visits", "Backward in topological order, then path by path: how often each node is visited.",
             VisitsView, "visits"),
+    Exhibit("Error against step", "Each difference has a best step, between a curve that it sees and digits that "
+            "cancel; the automatic derivative has none.", ErrorView, "errors", opens_at_end=True),
+    Exhibit("Cost of a Jacobian", "Forward mode is for few inputs, reverse mode for few outputs; the lines cross.",
+            CostView, "cost", opens_at_end=True),
+    Exhibit("Expression swell", "As one expression a derivative repeats what it needs again; the tape has it once.",
+            SwellView, "swell", opens_at_end=True),
+    Exhibit("Broadcasting of shapes", "Axes that are stretched forward are summed over on the way back.",
+            BroadcastView, "stretched"),
+    Exhibit("vmap", "A function of one example, run for all at once: where the axis of the members is, op by op.",
+            VmapView, "mapped", opens_at_end=True),
+    Exhibit("Slopes at a kink", "A tie of two: every slope of the fan is as good, and each library takes one.",
+            SlopesView, "slopes", opens_at_end=True),
+    Exhibit("A rule against differences", "A rule of softmax that forgets what is beside the diagonal, found entry by "
+            "entry.", RuleView, "rule", opens_at_end=True),
+    Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
+            MemoryView, "memory", opens_at_end=True),
+    Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
+            GraphView, "twice", opens_at_end=True),
+    Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",
+            GraphView, "broken", lambda runs: _lit(GraphView(runs.broken)), opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",
@@ -80,6 +115,8 @@ EXHIBITS: list[Exhibit] = [
             LossView, "training", opens_at_end=True),
     Exhibit("Gradients", "How long each gradient is from step to step, and how the entries of one spread.",
             GradientView, "training", opens_at_end=True),
+    Exhibit("Layers", "What each layer gives, the gradient that comes back, its dead units: first step and last.",
+            LayersView, "training", opens_at_end=True),
     Exhibit("All-reduce, ring", "Chunks travel around; which parts are in them, and how many bytes each rank sent.",
             RingView, "ring"),
     Exhibit("All-reduce, naive", "The same sum by way of rank 0, which sends most.", RingView, "naive"),

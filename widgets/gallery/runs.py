@@ -17,9 +17,10 @@ from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import tanh
+from lab.ops import exp, sqrt, tanh
 from lab.training import fit
-from lab.transforms import jvp
+from lab.transforms import jvp, vmap
+from widgets.gallery.measured import Measured
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -45,7 +46,7 @@ def _one_step(seed: int) -> Recording:
     return rec
 
 
-class Runs:
+class Runs(Measured):
     """Recordings by name; the workers are started for the first that needs them, and end with the block.
 
     Args:
@@ -58,7 +59,8 @@ class Runs:
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:
-        self._say, self._stack = say, ExitStack()
+        super().__init__(say)
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -124,6 +126,56 @@ class Runs:
             for order in ("topological", "path"):
                 count_visits(y, order)
         rec.meta["title"] = "four squarings"
+        return rec
+
+    @cached_property
+    def stretched(self) -> Recording:
+        """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
+        self._say("Broadcasting shapes, and summing gradients back to them ...")
+        x = tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 2.0]], requires_grad=True, name="x")
+        bias = tensor([0.5, 0.0, -0.5], requires_grad=True, name="bias")
+        gain, scale = tensor([[2.0], [3.0]], requires_grad=True, name="gain"), tensor(0.5, requires_grad=True, name="s")
+        with record(detail="value") as rec:
+            (((x + bias) * gain) * scale).sum().backward()
+        rec.meta["title"] = "(x + bias) * gain * s"
+        return rec
+
+    @cached_property
+    def mapped(self) -> Recording:
+        """A layer and a normalisation, written for one example, over columns of five."""
+        self._say("Mapping a function of one example over five ...")
+        w, examples = tensor(np.arange(12.0).reshape(3, 4) / 6), tensor(np.linspace(-1.0, 1.0, 20).reshape(4, 5))
+
+        def layer(x: Any) -> Any:
+            h = exp(w @ x)
+            return h / h.sum()
+
+        with record(detail="value") as rec:
+            vmap(layer, in_axes=1)(examples)
+        rec.meta["title"] = "a softmax layer over five examples"
+        return rec
+
+    @cached_property
+    def twice(self) -> Recording:
+        """A gradient computed as a graph, and walked back itself."""
+        self._say("Walking a gradient back once more ...")
+        x = tensor(2.0, requires_grad=True, name="x")
+        with record(detail="value") as rec:
+            (x * x * x).backward(create_graph=True)
+            slope, x.grad = x.grad, None
+            assert slope is not None
+            slope.backward()
+        rec.meta["title"] = "second derivative of x * x * x"
+        return rec
+
+    @cached_property
+    def broken(self) -> Recording:
+        """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
+        self._say("Making a gradient infinite ...")
+        x = tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+        with record(detail="value") as rec, np.errstate(all="ignore"):
+            (sqrt(x * x) - 1.0).sum().backward()
+        rec.meta["title"] = "sum(sqrt(x * x) - 1)"
         return rec
 
     @cached_property

@@ -31,8 +31,9 @@ MARKS: Final[Mapping[str, str]] = {
     "waiting": "M-3.4 0H-3.2M-0.1 0H0.1M3.2 0H3.4",
     "stopped": "M-2.8 -2.8H2.8V2.8H-2.8Z",
     "trouble": "M0 -3.8V0.8M0 3.3V3.5",
+    "pin": "M0 4.5C-2 1.5 -3.5 0.5 -3.5 -1.5A3.5 3.5 0 0 1 3.5 -1.5C3.5 0.5 2 1.5 0 4.5Z",
 }
-"""Badge of each node state as a path around (0, 0); idle has none."""
+"""Badge of each node state as a path around (0, 0), idle has none; and that of a node to which the reader holds on."""
 
 MADE: Final[Mapping[str, str]] = {
     "run": "M-3 -4.2L4.4 0L-3 4.2Z",
@@ -47,7 +48,7 @@ KIND_WORDS: Final[Mapping[str, str]] = {
     "leaf": "leaf", "op": "operation", "constant": "constant", "output": "output", "group": "group", "rank": "rank",
     "device": "device", "forward_span": "forward", "backward_span": "backward",
     "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "trouble": "trouble",
-    "stopped": "ended early",
+    "stopped": "ended early", "pin": "pinned",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
     "store": "stored",
     "frame": "open group",

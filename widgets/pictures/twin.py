@@ -57,7 +57,8 @@ def tag(name: str, text: str = "", /, **attributes: object) -> str:
         '<rect x="1" stroke-width="2"/>'
     """
     named = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
-    parts = [f' {name}="{_value(value)}"' for name, value in named]
+    # A path is no text: cut like one, a long line would end early and say nothing of it.
+    parts = [f' {name}="{value if name == "d" else _value(value)}"' for name, value in named]
     return f"<{name}{''.join(parts)}>{text}</{name}>" if text else f"<{name}{''.join(parts)}/>"
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ViewError
-from widgets.fold import Positions, merged
+from widgets.fold import Positions, Prefix, merged
 from widgets.player.transport import Transport, checked_speed, pace
 from widgets.view import View
 
@@ -168,7 +168,8 @@ class Clock:
         """Names of at most some hundred marked stops, and all marked stops."""
         stops = self.transport.stops
         names: dict[int, str] = {}
-        found = {(type(v), v.recording): v.landmarks(v.recording) for v in self.views}.values()
+        events = Prefix(self.recording, self._length)
+        found = {type(v): v.landmarks(events) for v in self.views}.values()
         for landmarks in found:
             for stop, name in landmarks.named_at(stops).items():
                 known = names.get(stop)
@@ -228,7 +229,8 @@ class Clock:
     # --- stops ---
 
     def _stops(self) -> Positions:
-        return merged(*(v.stop_positions(self.recording) for v in self.views))
+        known = Prefix(self.recording, self._length)
+        return merged(*(v.stop_positions(known) for v in self.views))
 
     def _grow(self) -> None:
         n = self._length_now()
@@ -244,6 +246,7 @@ class Clock:
     def stops_changed(self) -> None:
         """A view shows something else: its stops are others. Who was at the end stays there, others begin."""
         with self._lock:
+            self._length = self._length_now()
             at_last, stops = self.transport.index == self.transport.last, self._stops()
             self.transport.playing = False
             self.transport.loop = self.transport.loop_start = None

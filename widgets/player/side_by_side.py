@@ -14,7 +14,7 @@ import numpy as np
 
 from lab.errors import RecordingError, ViewError
 from lab.events import Comparison, Recording, compare
-from widgets.fold import Positions, merged
+from widgets.fold import Positions, Prefix, merged
 from widgets.player.alignment import Pairs, aligned
 from widgets.player.player import Player, views_of
 from widgets.view import Spot, View, recording_of
@@ -85,9 +85,9 @@ class SideBySide(Player):
         return sum(self._lengths())
 
     def _stops(self) -> Positions:
-        first, second = self.views
-        stops = [v.stop_positions(v.recording) for v in (first, second)]
-        marks = [v.landmarks(v.recording) for v in (first, second)]
+        known = [(v, Prefix(v.recording, n)) for v, n in zip(self.views, self._lengths(), strict=True)]
+        stops = [v.stop_positions(events) for v, events in known]
+        marks = [v.landmarks(events) for v, events in known]
         self._pairs = aligned((stops[0], stops[1]), (marks[0], marks[1]))
         return self._pairs[:, 0]
 
@@ -136,7 +136,7 @@ class SideBySide(Player):
 
     def _find_marks(self) -> tuple[dict[int, str], Positions]:
         first = self.views[0]
-        landmarks = first.landmarks(first.recording)
+        landmarks = first.landmarks(Prefix.now(first.recording))
         names, marked = landmarks.named_at(self.transport.stops), landmarks.at(self.transport.stops)
         at = self.first_unlike
         if at is not None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.events import BackwardStarted, Event, GradientCleared, LeafUsed, OpRecorded, ValueSeen, ValueWritten
+from lab.events import (
+    BackwardStarted,
+    Event,
+    GradientCleared,
+    LeafUsed,
+    OpRecorded,
+    RuleApplied,
+    ValueSeen,
+    ValueWritten,
+)
 from widgets.fold import Events, Positions, merged
 
 
@@ -28,6 +37,27 @@ def settled(events: Events, kinds: tuple[type[Event], ...]) -> Positions:
     every = merged(*(_of_known(events, kind) for kind in kinds))
     stops: Positions = end[every[every < n] + 1]
     return stops
+
+
+def after_rules(events: Events) -> Positions:
+    """For each RuleApplied the position after it and after all that it sent, ascending."""
+    n = len(events)
+    seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
+    sent = where[: len(seen["node"])][np.asarray(seen["role"]) == "contribution"]
+    ran = events.positions(RuleApplied)
+    ran = ran[ran < n]
+    following = np.append(ran[1:], n)[: len(ran)]
+    last = np.append(-1, sent)[np.searchsorted(sent, following)]  # operations may lie between, under create_graph
+    stops: Positions = np.maximum(ran, last) + 1
+    return stops
+
+
+def before_newer(events: Events, kind: type[Event], level: int) -> int:
+    """The position before the first event of a kind that is of a younger transform; the end if there is none."""
+    n = len(events)
+    rows = events.columns(kind, 0, n)
+    newer = np.asarray(rows["position"])[np.asarray(rows["level"]) > level]
+    return int(newer[0]) if len(newer) else n
 
 
 def _of_known(events: Events, kind: type[Event]) -> Positions:

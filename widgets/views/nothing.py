@@ -8,18 +8,27 @@ from __future__ import annotations
 from lab.events import (
     ActionFinished,
     CollectiveStarted,
+    CostBegun,
+    ErrorsBegun,
+    MemoryBegun,
     NodeVisited,
+    OpBatched,
     OpRecorded,
     RankStarted,
     ReplicaAdvanced,
+    RuleCheckBegun,
     RunFinished,
+    SlopesBegun,
     StepFinished,
+    SwellBegun,
     TangentPushed,
 )
 from widgets.fold import Events
 
 SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView", CollectiveStarted: "RingView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
+            OpBatched: "VmapView", ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
+            SlopesBegun: "SlopesView", RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

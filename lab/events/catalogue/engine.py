@@ -152,6 +152,41 @@ class TangentPushed(Event):
     per_operation: ClassVar[bool] = True
 
 
+# --- many members at once ----------------------------------------------------------------------------------------
+
+
+@event
+class OpBatched(Event):
+    """In a vmap an operation ran for all members at once; with `op` "" a value came in, mapped or shared by all."""
+
+    node: int
+    """A number of its own: nothing of it is on the tape."""
+    op: str
+    parents: tuple[int, ...]
+    """Of each operand, in order of the arguments; -1 for a mere number."""
+    shape: tuple[int, ...]
+    """As one member has it."""
+    size: int
+    """How many members there are."""
+    axis: int
+    """Where the members lie: 0; of an input where they lay in what was given, before that axis was brought to the
+    front; -1: the value is the same for all and has no such axis."""
+    dtype: str
+    level: int
+    """Of the vmap; each has its own, and one that was begun later has a higher one."""
+    became: tuple[str, ...]
+    """The operations that ran instead, in order, with parameters and the shape of the result: "sum(axis=(1,)) 5×3"."""
+    name: str = ""
+    """Of an input: the variable that held it; "" when unknown."""
+    constants: tuple[str, ...] = ()
+    """As in OpRecorded, like what follows."""
+    params: str = ""
+    file: str = ""
+    line: int = 0
+
+    per_operation: ClassVar[bool] = True
+
+
 # --- the backward walk -------------------------------------------------------------------------------------------
 
 

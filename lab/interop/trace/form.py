@@ -54,8 +54,9 @@ class Tracks:
         for kind in RANKS:
             rows = recording.columns(kind)
             self._ranks |= set(zip(rows["run"], rows["rank"].tolist(), strict=True))
-        self._runs = {run for run, _ in self._ranks} | set(recording.columns(RunStarted)["run"])
-        self._trained = dict(zip(*(recording.columns(RunStarted)[f] for f in ("run", "name")), strict=True))
+        begun = recording.columns(RunStarted)
+        self._runs = {run for run, _ in self._ranks} | set(begun["run"])
+        self._trained = dict(zip(begun["run"], begun["name"], strict=True))
 
     def host(self, run: str, track: str) -> Track:
         """A track of who launched a run."""

@@ -63,15 +63,16 @@ class PipelineTraining(Training):
         self.optimizer.gather()
         # Nothing is known of the loss before the last micro-batch, and then all gradients are: one agreement is enough.
         own_flaw = not all(np.isfinite(group.gradients).all() for group in self.optimizer.groups)
-        own_square = self._norm() ** 2 if "gradient" in self._bounds else 0.0
+        own_square = self.optimizer.gradient_norm() ** 2 if self._wants_norm else 0.0
         loss, n_flaws, square = self.steering.agree(np.array([own_loss, own_flaw, own_square])).tolist()
         if not math.isfinite(loss):
             return self._failed(f"the loss became {loss}", batch)
         if n_flaws:
             return self._failed("a gradient became nan or inf", batch)
-        if held := self._beyond(step, loss, math.sqrt(square)):
+        norm = math.sqrt(square)
+        if held := self._beyond(step, loss, norm):
             return held
-        self._update(step, loss, batch, start)
+        self._update(step, loss, batch, start, norm)
         return None
 
     def load(self, state: Snapshot) -> None:

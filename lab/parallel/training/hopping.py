@@ -34,6 +34,7 @@ class Hopping:
         self.units = units
         self.graph: Recording | None = None
         self.breakpoints: tuple[str, ...] = ()
+        self.unmet: tuple[str, ...] = ()
         self.held: Callable[[str], object] = lambda words: None
         self._order, self._say = order, say
         self._lock = threading.Lock()

@@ -13,11 +13,11 @@ import numpy as np
 
 from lab.autograd.recorded import Recorded
 from lab.autograd.reread import Rules
-from lab.events import BackwardStarted, Event, RuleApplied, ValueSeen
+from lab.events import BackwardStarted, Event, RuleApplied
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.tape import wording
-from widgets.tape.stops import settled
+from widgets.tape.stops import after_rules, settled
 from widgets.tape.tape import LISTENS, Tape
 from widgets.view import View
 from widgets.views.contributions.ledger import MOST_ROWS, Step, n_rules, products_of, sum_of, walk_of
@@ -83,14 +83,7 @@ class ContributionView(View[Moment]):
 
     def stop_positions(self, events: Events) -> Positions:
         """After the start of each walk, and after each rule with all that it sent."""
-        n = len(events)
-        seen, where = events.columns(ValueSeen, 0, n), events.positions(ValueSeen)
-        sent = where[: len(seen["node"])][np.asarray(seen["role"]) == "contribution"]
-        ran = events.positions(RuleApplied)
-        ran = ran[ran < n]
-        following = np.append(ran[1:], n)[: len(ran)]
-        last = np.append(-1, sent)[np.searchsorted(sent, following)]  # operations may lie between, under create_graph
-        return merged(settled(events, (BackwardStarted,)), np.maximum(ran, last) + 1)
+        return merged(settled(events, (BackwardStarted,)), after_rules(events))
 
     # --- the picture ---
 

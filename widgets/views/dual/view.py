@@ -13,6 +13,7 @@ import numpy as np
 from lab.events import Event, TangentPushed, ValueSeen
 from widgets.fold import Events, Positions
 from widgets.pictures.scene import Scene
+from widgets.tape.stops import before_newer
 from widgets.view import View
 from widgets.views.dual.duals import Duals
 from widgets.views.dual.picture import Plan, planned, scene_of
@@ -86,11 +87,8 @@ class DualView(View[Duals]):
         """Where the boxes of a jvp stand, decided for the whole of it, so that nothing jumps."""
         key = state.level, len(self.recording)
         if self._planned is None or self._planned[0] != key:
-            rows = self.recording.columns(TangentPushed)
-            of_it = np.flatnonzero(np.asarray(rows["level"]) == state.level)
-            after = of_it[-1] + 1
-            end = int(rows["position"][after]) if after < len(rows["level"]) else len(self.recording)
-            self._planned = key, planned(self.state_at(end), self.direction)
+            end = self.state_at(before_newer(self.recording, TangentPushed, state.level))
+            self._planned = key, planned(end, self.direction)
         return self._planned[1]
 
     def _why_empty(self) -> str:

@@ -123,7 +123,7 @@ class PipelineView(View[Trace]):
         names = "kind", "stage", "micro"
         same = np.logical_and.reduce([np.asarray(done[name]) == getattr(event, name) for name in names])
         place = self.spot.place if self.spot is not None else len(self.recording)
-        n_before = int((self.recording.positions(ActionFinished)[same] < place).sum())
+        n_before = int((done["position"][same] < place).sum())
         chosen = None if self.step is None else _step_of(history, self.step)
         shown = history.shown(state.n, chosen)
         return shown >= 0 and sorted(history.steps)[n_before : n_before + 1] == [shown]

@@ -114,9 +114,12 @@ class RingView(View[Collective]):
 
     def stop_positions(self, events: Events) -> Positions:
         """One for all who entered, one for each step, one for all who left; as late as the events of all ranks are."""
-        call = self._call()
-        if call is None or call == self._stops[0]:
-            return self._stops[1] if call is not None else np.empty(0, np.int64)
+        call, n = self._call(), len(events)
+        if call is None or call.first >= n:  # the newest call may be newer than these events
+            return np.empty(0, np.int64)
+        call = call._replace(bound=min(call.bound, n))
+        if call == self._stops[0]:
+            return self._stops[1]
         stretch = Stretch(events, call.first, call.bound)
         entered, moved, left = _mine(stretch, call.number)
         hops = stretch.columns(ChunkMoved)

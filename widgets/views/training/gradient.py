@@ -96,7 +96,7 @@ class GradientView(View[Tracks]):
         if not len(mine):
             return state
         names = np.asarray(columns["name"])[mine].astype(str)
-        where = stretch.positions(ParameterMeasured)[mine]
+        where = columns["position"][mine]
         for name in dict.fromkeys(names.tolist()):
             rows = np.flatnonzero(names == name)
             steps, bad = np.asarray(columns["step"])[mine][rows], np.asarray(columns["n_nonfinite"])[mine][rows] > 0
@@ -108,8 +108,8 @@ class GradientView(View[Tracks]):
 
     def stop_positions(self, events: Any) -> Any:
         """After the last measurement of each step."""
-        where, step = events.positions(ParameterMeasured), np.asarray(events.columns(ParameterMeasured)["step"])
-        where = where[: len(step)]
+        rows = events.columns(ParameterMeasured)
+        where, step = rows["position"], np.asarray(rows["step"])
         last = np.append(step[1:] != step[:-1], True) if len(step) else np.empty(0, bool)
         return where[last] + 1
 

@@ -1,0 +1,154 @@
+"""All tests in two lanes at once, as most of them wait: for a browser, for workers, for a process that starts.
+
+    python -m tests.lanes "not soak" [arguments of pytest]
+
+They come in four parts, and whichever lane is free takes the next. What the first lane does is printed while it
+runs, what the other did when a part has ended; the last line counts all.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = {"browser": ("browser",), "ranks": ("parallel", "training"), "surface": ("widgets", "teach"), "engine": ()}
+"""The parts, the longest first, and their folders of tests. Tests in no folder are of the surface; all else, with the
+examples in docstrings, is the engine's."""
+NOTHING_CHOSEN = 5
+"""How pytest ends where a selection (`-k`) takes no test of a part."""
+
+
+def part_of(path: str) -> str:
+    """The part that a place belongs to; "" for one that holds several.
+
+    Example:
+        >>> [part_of(p) for p in ("tests/parallel/test_ring.py", "tests/test_readme.py", "tests/ops", "lab")]
+        ['ranks', 'surface', 'engine', 'engine']
+    """
+    top, *below = Path(path).parts
+    if top != "tests":
+        return "engine"
+    if not below:
+        return ""
+    named = [part for part, folders in FOLDERS.items() if below[0] in folders]
+    return named[0] if named else "surface" if below[0].endswith(".py") else "engine"
+
+
+def arguments(part: str, rest: Sequence[str]) -> list[str] | None:
+    """What pytest is called with for one part; None if places were named and none is of this part.
+
+    Example:
+        >>> arguments("ranks", ["-x", "tests/ops"]) is None, arguments("engine", ["-x", "tests/ops"])[-2:]
+        (True, ['-x', 'tests/ops'])
+        >>> arguments("ranks", [])[:3]
+        ['--ignore=lab', '--ignore=widgets', '--ignore=tests/autograd']
+    """
+    places = {a: part_of(a.partition("::")[0]) for a in rest if "/" in a and (ROOT / a.partition("::")[0]).exists()}
+    if places and not {part, ""} & {*places.values()}:
+        return None
+    inside = [p.relative_to(ROOT).as_posix() for p in sorted((ROOT / "tests").iterdir()) if p.name != "conftest.py"]
+    left_out = [p for p in ("lab", "widgets", *inside) if part_of(p) != part]
+    return [*(f"--ignore={p}" for p in left_out), *(a for a in rest if places.get(a, part) in (part, ""))]
+
+
+def counts(text: str) -> dict[str, int]:
+    """What the last line of a pytest run counts.
+
+    Example:
+        >>> counts("...\\n=== 1 failed, 12 passed, 4 deselected, 2 errors in 4.18s ===\\n")
+        {'failed': 1, 'passed': 12, 'deselected': 4, 'errors': 2}
+    """
+    last = (text.strip().splitlines() or [""])[-1]
+    return {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", last.partition(" in ")[0])}
+
+
+def verdict(statuses: set[int]) -> int:
+    """How all ended, in one: a part that a signal ended has a negative status, and has not passed.
+
+    Example:
+        >>> verdict({0}), verdict({0, NOTHING_CHOSEN}), verdict({0, -9}), verdict({NOTHING_CHOSEN})
+        (0, 0, 1, 5)
+    """
+    if statuses == {NOTHING_CHOSEN}:
+        return NOTHING_CHOSEN
+    return int(bool(statuses - {0, NOTHING_CHOSEN}))
+
+
+class Runner:
+    """Takes parts from a queue, one after the other in each lane, and keeps what they said."""
+
+    def __init__(self, select: str, rest: Sequence[str]) -> None:
+        self.statuses: set[int] = set()
+        self.found: list[dict[str, int]] = []
+        self._processes: list[subprocess.Popen[str]] = []
+        self._command = (sys.executable, "-m", "pytest", "-m", select)
+        self._parts: SimpleQueue[tuple[str, list[str]]] = SimpleQueue()
+        self._printing = Lock()
+        for part in FOLDERS:
+            if (given := arguments(part, rest)) is not None:
+                self._parts.put((part, given))
+
+    def lane(self, *, live: bool) -> None:
+        """Run parts until none is left."""
+        while True:
+            try:
+                part, given = self._parts.get_nowait()
+            except Empty:
+                return
+            self._run(part, given, live=live)
+
+    def _run(self, part: str, given: list[str], *, live: bool) -> None:
+        command = (*self._command, *given, f"--override-ini=cache_dir=.pytest_cache/{part}")
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+        self._processes.append(process)
+        assert process.stdout is not None
+        title = f" {part} ".center(80, "=")
+        said = []
+        if live:
+            self._print(title)
+        for line in process.stdout:
+            said.append(line)
+            if live:
+                self._print(line, end="")
+        self.statuses.add(process.wait())
+        self.found.append(counts("".join(said)))
+        if not live:
+            self._print("\n" + title + "\n" + "".join(said))
+
+    def _print(self, text: str, end: str = "\n") -> None:
+        with self._printing:
+            print(text, end=end, flush=True)
+
+    def end(self) -> None:
+        """Whatever still runs is told to stop."""
+        while not self._parts.empty():
+            self._parts.get()
+        for process in self._processes:
+            process.terminate()
+
+
+def main(select: str, *rest: str) -> int:
+    """Run all parts; 0 if none failed and at least one test ran."""
+    runner = Runner(select, rest)
+    with ThreadPoolExecutor(1) as other:
+        try:
+            quiet = other.submit(runner.lane, live=False)
+            runner.lane(live=True)
+            quiet.result()
+        finally:
+            runner.end()
+    n_passed, n_failed = (sum(c.get(w, 0) for c in runner.found for w in words)
+                          for words in (("passed",), ("failed", "error", "errors")))  # fmt: skip
+    print(f"{n_passed} passed, {n_failed} failed")
+    return verdict(runner.statuses)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*sys.argv[1:]))

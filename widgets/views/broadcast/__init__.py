@@ -1,0 +1,1 @@
+"""BroadcastView: which axes of an operand are stretched, and which sums bring its gradient back."""
