@@ -4,7 +4,7 @@ import { askAgain, hearLate } from "./late.js";
 import { createTimeline } from "./timeline.js";
 
 const KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End", "[", "]", "l"];
-const TRAITS = ["n", "at", "words", "marks", "bookmarks", "loop"];
+const TRAITS = ["n", "at", "words", "marks", "bookmarks", "removed", "loop"];
 
 export default {
   render({ model, el }) {
@@ -15,8 +15,9 @@ export default {
       seek: (at) => wants({ seek: at }),
       go: (k) => wants({ go: k }),
       add: (note) => wants({ add: note }),
-      rename: (k, note) => wants({ rename: [k, note] }),
-      remove: (k) => wants({ remove: k }),
+      rename: (stop, note, written) => wants({ rename: [stop, note, written] }),
+      remove: (stop, note) => wants({ remove: [stop, note] }),
+      undo: () => wants({ undo: true }),
     });
     const draw = () => timeline.draw(Object.fromEntries(TRAITS.map((name) => [name, model.get(name)])));
     for (const name of TRAITS) model.on(`change:${name}`, draw);
