@@ -83,7 +83,7 @@ def _by_algebra(f: Callable[[Any], Any], x: Any) -> Fraction | None:
 
         value = sympy.sympify(slope.expression.subs(symbol, sympy.Rational(*x.as_integer_ratio()))).evalf(DIGITS)
         return Fraction(str(value))
-    except (LabError, TypeError, ValueError, AttributeError):  # it looks at numbers, or has no value there
+    except (LabError, TypeError, ValueError, AttributeError, RecursionError):  # no number, or a circle, as of floor
         return None
 
 

@@ -14,6 +14,22 @@ def training_loop(loss, optimizer, n_steps):
         loss().backward()
         optimizer.step()
 """,
+    "forward_difference": """\
+def forward_difference(f, x, h):
+    return (f(x + h) - f(x)) / h
+""",
+    "central_difference": """\
+def central_difference(f, x, h):
+    return (f(x + h) - f(x - h)) / (2 * h)
+""",
+    "richardson": """\
+def richardson(whole, half):
+    return (4 * half - whole) / 3
+""",
+    "softmax_rule": """\
+def softmax_rule(p, ct):
+    return p * (ct - (ct * p).sum())
+""",
     "Value": """\
 class Value:
     def __init__(self, data, parents=(), rule=lambda ct: ()):

@@ -96,6 +96,18 @@ def dead(expression: str) -> str:
     return f"def dead_share(outputs):\n    return {expression}\n"
 
 
+def difference(name: str, expression: str) -> str:
+    return f"def {name}(f, x, h):\n    return {expression}\n"
+
+
+def extrapolated(expression: str) -> str:
+    return f"def richardson(whole, half):\n    return {expression}\n"
+
+
+def softmax(expression: str) -> str:
+    return f"def softmax_rule(p, ct):\n    return {expression}\n"
+
+
 def swapped(name: str, *pairs: tuple[str, str]) -> str:
     """The solution with some of its words typed otherwise."""
     source = SOLUTIONS[name]
@@ -155,6 +167,53 @@ WRONG = [
     ("training_loop", loop(ZERO, "value.backward()", STEP, before="value = loss()"), "one graph is used for all"),
     ("training_loop", loop(ZERO, BACK, STEP, rounds="range(n_steps + 1)"), "one step too many"),
     ("training_loop", loop(ZERO, "loss.backward()", STEP), "has no attribute 'backward'"),
+    # --- lesson 02
+    ("forward_difference", difference("forward_difference", "f(x + h) - f(x)"), "not divided by the step"),
+    ("forward_difference", difference("forward_difference", "(f(x) - f(x - h)) / h"), "looks back"),
+    ("forward_difference", difference("forward_difference", "(f(x + h) - f(x - h)) / (2 * h)"), "both sides"),
+    ("forward_difference", difference("forward_difference", "(f(x) - f(x + h)) / h"), "sign is turned"),
+    ("forward_difference", difference("forward_difference", "(f(x + h) - f(x)) / (2 * h)"), "divides by 2 h"),
+    ("forward_difference", difference("forward_difference", "(f(x + h) - f(x)) * h"), "multiplies by the step"),
+    ("forward_difference", difference("forward_difference", "f(x + h) - f(x) / h"), "only f(x) is divided"),
+    ("forward_difference", difference("forward_difference", "f(x + h) / h"), "is not taken away"),
+    ("forward_difference", difference("forward_difference", "f(h) / h"), "function of the difference"),
+    ("forward_difference", difference("forward_difference", "(f(x + 1e-7) - f(x)) / 1e-7"), "step of its own"),
+    ("forward_difference", difference("forward_difference", "(f(x + h) - f(x)) / x"), "the slope is wrong"),
+    ("forward_difference", difference("forward_difference", "f(x + h), f(x)"), "the slope is wrong"),
+    ("central_difference", difference("central_difference", "(f(x + h) - f(x)) / h"), "forward only"),
+    ("central_difference", difference("central_difference", "(f(x) - f(x - h)) / h"), "looks back only"),
+    ("central_difference", difference("central_difference", "(f(x + h) - f(x - h)) / h"), "it divides by h"),
+    ("central_difference", difference("central_difference", "(f(x + h) - f(x - h)) / 2 * h"), "multiplies by h"),
+    ("central_difference", difference("central_difference", "f(x + h) - f(x - h)"), "not divided by the step"),
+    ("central_difference", difference("central_difference", "(f(x - h) - f(x + h)) / (2 * h)"), "sign is turned"),
+    ("central_difference", difference("central_difference", "(f(x + h) + f(x - h)) / (2 * h)"), "are added"),
+    ("central_difference", difference("central_difference", "(f(x + h / 2) - f(x - h / 2)) / h"), "half as far"),
+    ("central_difference", difference("central_difference", "(f(x + 2*h) - f(x - 2*h)) / (4*h)"), "twice as far"),
+    ("central_difference", difference("central_difference", "(f(x + 1e-5) - f(x - 1e-5)) / 2e-5"), "step of its own"),
+    ("central_difference", difference("central_difference", "(f(x + h) - f(x - h)) / (2 * k)"),
+     "name 'k' is not defined"),
+    ("richardson", extrapolated("(whole + half) / 2"), "mean of the two"),
+    ("richardson", extrapolated("half"), "as it was"),
+    ("richardson", extrapolated("2 * half - whole"), "half as large"),
+    ("richardson", extrapolated("(4 * whole - half) / 3"), "are swapped"),
+    ("richardson", extrapolated("4 * half - whole"), "not divided by 3"),
+    ("richardson", extrapolated("(4 * half - whole) / 4"), "divided by 4"),
+    ("richardson", extrapolated("half - (half - whole) / 3"), "wrong way"),
+    ("richardson", extrapolated("(4 * half + whole) / 5"), "weights are added"),
+    ("richardson", extrapolated("half - whole"), "distance of the two"),
+    ("richardson", extrapolated("(16 * half - whole) / 15"), "a sixteenth"),
+    ("richardson", extrapolated("(4 * half - whole) // 3"), "the slope is wrong"),
+    ("softmax_rule", softmax("ct * p * (1 - p)"), "on its own x alone"),
+    ("softmax_rule", softmax("p * (ct - ct * p)"), "on its own x alone"),
+    ("softmax_rule", softmax("p * ct"), "the sum is forgotten"),
+    ("softmax_rule", softmax("p * (ct - ct.sum())"), "without its weights"),
+    ("softmax_rule", softmax("p * (ct - np.mean(ct * p))"), "mean is taken for the sum"),
+    ("softmax_rule", softmax("ct - ct @ p"), "last factor p is left out"),
+    ("softmax_rule", softmax("p * (ct @ p - ct)"), "sign is turned"),
+    ("softmax_rule", softmax("p * (1 - p)"), "ct is left out"),
+    ("softmax_rule", softmax("-p * (ct @ p)"), "diagonal is forgotten"),
+    ("softmax_rule", softmax("np.diag(p) - np.outer(p, p)"), "whole Jacobian"),
+    ("softmax_rule", softmax("(ct * p).sum()"), "the shape of the gradient of x is wrong"),
     # --- lesson 03
     ("Value", kind("return Value(self.data * other.data)"), "forgets what it was made of"),
     ("Value", kind("out = Value(self.data * other.data)", "out.rule = lambda ct: (ct * other.data, ct * self.data)",
@@ -443,6 +502,11 @@ def backward(root):
 
 RIGHT = [
     *SOLUTIONS.items(),
+    ("forward_difference", difference("forward_difference", "f(x + h) / h - f(x) / h")),
+    ("central_difference", difference("central_difference", "((f(x + h) - f(x)) / h + (f(x) - f(x - h)) / h) / 2")),
+    ("richardson", extrapolated("half + (half - whole) / 3")),
+    ("softmax_rule", softmax("ct @ (np.diag(p) - np.outer(p, p))")),
+    ("softmax_rule", softmax("np.array([p[i] * (ct[i] - ct @ p) for i in range(len(p))])")),
     ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (6 / n_in) ** 0.5")),
     ("my_init", "from lab.nn.init import kaiming\n" + weights("kaiming(n_in, n_out, rng)")),
     ("dead_share", dead("1 - np.count_nonzero(outputs.max(axis=0)) / outputs.shape[1]")),

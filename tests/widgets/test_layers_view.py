@@ -81,10 +81,18 @@ def test_ten_layers_of_sigmoid_lose_the_gradient_and_it_says_so():
     train, _ = lab.data.digits()
     rng = np.random.default_rng(0)
     deep = [m for _ in range(9) for m in (Linear(64, 64, init="xavier", rng=rng), Sigmoid())]
-    run = lab.fit(Sequential(*deep, Linear(64, 10, init="xavier", rng=rng)), train, epochs=1)
+    few = train.inputs[:64], train.targets[:64]
+    run = lab.fit(Sequential(*deep, Linear(64, 10, init="xavier", rng=rng)), few, epochs=1)
     run.wait()
     assert "The gradient vanishes" in LayersView(run).sentence_at(len(run.recording))
 
 
 def test_a_training_without_measurements_says_how_to_get_them():
     assert "measure_every=10" in LayersView(training([3.0, 2.0])).picture_at(4).caption
+
+
+def test_layers_are_counted_in_whole_numbers_however_many():
+    few, _ = last(*told(1, *TWO))
+    many, _ = last(*told(1, *[TWO[0]] * 50))
+    assert [few.figure.layout[axis].dtick for axis in ("xaxis", "xaxis2", "xaxis3", "xaxis4")] == [1, 1, 1, 1]
+    assert many.figure.layout.xaxis.dtick == 7

@@ -5,6 +5,7 @@ From left to right as the layers run: a gradient that vanishes or explodes is a 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,9 @@ from widgets.views.layers.profiles import Profile, Profiles
 from widgets.views.nothing import nothing_for, shown_by
 
 WRITE = "run = lab.fit(model, train), then LayersView(run)"
-PANELS = {
-    "deviation": ("x", "y"), "gradient norm": ("x2", "y2"),
-    "mean": ("x3", "y3"), "dead units, %": ("x4", "y4"),
-}  # fmt: skip
-"""What is drawn, and on which axes."""
+LINES = {"deviation": ("x", "y"), "gradient norm": ("x2", "y2"), "mean": ("x3", "y3")}
+BARS = {"dead units, %": ("x4", "y4")}
+"""What is drawn, and on which axes; panel by panel, as plotly keeps them."""
 LEFT, RIGHT, UPPER, LOWER = [0.0, 0.42], [0.58, 1.0], [0.62, 1.0], [0.0, 0.38]
 
 
@@ -68,14 +67,14 @@ class LayersView(View[Profiles]):
 
         newest = state.newest
         if not newest.layers:
-            return Chart(go.Figure(layout=theme.blank(_layout())), self._why_empty(), self.title)
+            return Chart(go.Figure(layout=theme.blank(_layout(0))), self._why_empty(), self.title)
         shown = [newest] if state.first.step == newest.step else [state.first, newest]
-        traces = [trace for profile in shown for trace in _traces(profile, profile is newest)]
+        lines = [_line(profile, name, profile is newest) for name in LINES for profile in shown]
         caption = (
             f"By layer, as they run, at step {newest.step}: what each gives, the gradient of the loss with respect to"
             f" that, and the share of its units that are 0 for every example. {newest.verdict()}"
         )
-        return Chart(go.Figure(traces, _layout()), caption.strip(), self.title)
+        return Chart(go.Figure([*lines, _bars(newest)], _layout(len(newest.layers))), caption.strip(), self.title)
 
     def text(self, state: Profiles) -> str:
         newest = state.newest
@@ -95,46 +94,50 @@ class LayersView(View[Profiles]):
         return nothing_for("LayersView", "the layers of a training", WRITE, self.recording)
 
 
-def _traces(profile: Profile, newest: bool) -> list[Any]:
-    """The four lines of a step; of dead units the newest alone, as bars."""
+def _line(profile: Profile, name: str, newest: bool) -> Any:
+    """One statistic of a step, by layer."""
     import plotly.graph_objects as go
 
-    places, labels = list(range(1, len(profile.layers) + 1)), [layer.label for layer in profile.layers]
-    columns = {
-        "deviation": _positive([x.deviation for x in profile.layers]),
-        "gradient norm": _positive([x.gradient for x in profile.layers]),
-        "mean": np.array([x.mean for x in profile.layers]),
-    }
-    look = {"width": 2.2 if newest else 1.4, "dash": "solid" if newest else "dot"}
-    made = [
-        go.Scatter(
-            x=places, y=y, name=f"step {profile.step}", mode="lines+markers", line=look, showlegend=name == "deviation",
-            xaxis=PANELS[name][0], yaxis=PANELS[name][1], meta={"like": int(newest)}, text=labels,
-        )
-        for name, y in columns.items()
-    ]  # fmt: skip
-    if newest:
-        dead, (x, y) = [100 * layer.dead for layer in profile.layers], PANELS["dead units, %"]
-        bars = {"x": places, "y": dead, "hovertext": labels, "name": "dead units", "showlegend": False}
-        made.append(go.Bar(**bars, xaxis=x, yaxis=y, meta={"like": 1}))
-    return made
+    field = {"deviation": "deviation", "gradient norm": "gradient", "mean": "mean"}[name]
+    numbers = np.array([getattr(layer, field) for layer in profile.layers], np.float64)
+    (x, y), look = LINES[name], {"width": 2.2 if newest else 1.4, "dash": "solid" if newest else "dot"}
+    return go.Scatter(
+        x=_places(profile), y=numbers if name == "mean" else _positive(numbers), name=f"step {profile.step}",
+        mode="lines+markers", line=look, xaxis=x, yaxis=y, showlegend=name == "deviation", meta={"like": int(newest)},
+        text=[layer.label for layer in profile.layers],
+    )  # fmt: skip
 
 
-def _positive(numbers: list[float]) -> Any:
+def _bars(profile: Profile) -> Any:
+    """The share of dead units, by layer."""
+    import plotly.graph_objects as go
+
+    (x, y), dead = BARS["dead units, %"], np.array([100 * layer.dead for layer in profile.layers])
+    return go.Bar(
+        x=_places(profile), y=dead, name="dead units", showlegend=False, xaxis=x, yaxis=y, meta={"like": 1},
+        hovertext=[layer.label for layer in profile.layers],
+    )  # fmt: skip
+
+
+def _places(profile: Profile) -> list[int]:
+    return list(range(1, len(profile.layers) + 1))
+
+
+def _positive(numbers: Any) -> Any:
     """For a log axis: 0 has no place on it."""
-    found = np.array(numbers, np.float64)
-    return np.where(np.isfinite(found) & (found > 0), found, np.nan)
+    return np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan)
 
 
-def _layout() -> dict[str, Any]:
-    title = {name: {"text": name} for name in PANELS}
+def _layout(n_layers: int) -> dict[str, Any]:
+    title = {name: {"text": name} for name in (*LINES, *BARS)}
     plain: dict[str, Any] = {"zeroline": False, "automargin": True}
-    order = {**plain, "title": {"text": "layer, in the order in which they run"}}
+    whole = {**plain, "tick0": 1, "dtick": max(1, math.ceil(n_layers / 8))}
+    order = {**whole, "title": {"text": "layer, in the order in which they run"}}
     log = {**plain, "type": "log", "domain": UPPER, "tickformat": "~g"}
     return theme.axes(
         "", "", height=520,
-        xaxis={**plain, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
-        xaxis2={**plain, "domain": RIGHT, "anchor": "y2"},
+        xaxis={**whole, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
+        xaxis2={**whole, "domain": RIGHT, "anchor": "y2"},
         yaxis2={**log, "anchor": "x2", "title": title["gradient norm"]},
         xaxis3={**order, "domain": LEFT, "anchor": "y3"},
         yaxis3={**plain, "domain": LOWER, "anchor": "x3", "title": title["mean"]},
