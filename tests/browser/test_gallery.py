@@ -105,7 +105,7 @@ def test_every_player_steps_by_itself_and_says_what_it_shows(opened: Opened):
         if not slider.count():  # a picture of one moment
             continue
         played += 1
-        ends = [("Home", "0"), ("End", slider.get_attribute("max") or "")]
+        ends = [("Home", "1"), ("End", slider.get_attribute("max") or "")]
         for key, at in ends if exhibit.opens_at_end else ends[::-1]:
             said = words.text_content() or ""
             slider.focus()
@@ -141,7 +141,7 @@ def seen(region: Locator, frame: str) -> tuple[int, dict[str, Any]]:
     """The stop that is shown, from 1 on, and what is drawn; `frame` is "" for the one at which it opens."""
     slider = region.get_by_role("slider")
     if frame and slider.count():
-        move = "(e, at) => { e.value = at * e.max; e.dispatchEvent(new Event('input')); }"
+        move = "(e, at) => { e.value = 1 + at * (e.max - 1); e.dispatchEvent(new Event('input')); }"
         slider.evaluate(move, float(frame))
         # A chart is drawn in the next picture of the screen, a scene at once.
         region.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")

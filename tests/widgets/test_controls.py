@@ -407,6 +407,31 @@ def test_the_graph_of_a_held_step_is_folded_away_while_the_run_goes_on_without_i
     made.dispose()
 
 
+def test_the_picture_of_a_step_can_be_closed_and_comes_back_when_the_run_is_held_elsewhere(digits_run):
+    run = digits_run
+    made = RunControls(run)
+    assert made.widget is not None
+    picture = made._step_picture
+    run.step(3, of="op")
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    close, _ = picture.widget.children
+    assert close.description == "Close picture"
+    close.click()
+    made.refresh()
+    assert picture.widget.children == ()
+    run.resume()
+    made.refresh()
+    assert picture.widget.children == (), "a run that goes on has nothing to show"
+    run.pause()
+    assert run.wait_until("paused", timeout=30)
+    run.step(2, of="op")
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    assert len(picture.widget.children) == 2
+    made.dispose()
+
+
 def test_the_words_for_where_a_run_is_held_name_the_box_of_the_picture():
     import lab
     from lab.nn import mlp

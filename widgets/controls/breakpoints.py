@@ -41,7 +41,7 @@ class Row(anywidget.AnyWidget):
         >>> row.close()
     """
 
-    _esm = bundle("breakpoints.js")
+    _esm = bundle("keys.js", "breakpoints.js")
     _css = css() + (files("widgets") / "frontend" / "breakpoints.css").read_text(encoding="utf-8")
 
     field = traitlets.Unicode().tag(sync=True)

@@ -1,6 +1,8 @@
 // The page's side of widgets/controls/breakpoints.py: a kind, its bound or place, Add, and a button for each that is set.
 // A click goes to the kernel together with the text that it is about: as two messages they may change places.
 
+import { ownKeys } from "./keys.js";
+
 function part(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -76,17 +78,11 @@ export default {
     drawList();
     drawEnd();
 
-    // On the way down and on the window: JupyterLab would take Enter, and letters on a button are its commands.
-    const pressed = (event) => {
-      const target = event.composedPath()[0];
-      if (!(target instanceof Element) || !root.contains(target)) return;
-      if (event.key === "Tab" || event.ctrlKey || event.metaKey || event.altKey || /^F\d+$/.test(event.key)) return;
-      event.stopImmediatePropagation();
+    const forget = ownKeys(root, (event, target) => {
       if (target === field && event.key === "Enter") add.click();
-    };
-    window.addEventListener("keydown", pressed, true);
+    });
     return () => {
-      window.removeEventListener("keydown", pressed, true);
+      forget();
       model.off("change:listed", drawList);
       model.off("change:ended", drawEnd);
       model.off("msg:custom", said);

@@ -3,7 +3,7 @@
 import { createTimeline } from "./timeline.js";
 
 const KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End", "[", "]", "l"];
-const TRAITS = ["n", "at", "words", "marks", "bookmarks", "loop"];
+const TRAITS = ["n", "at", "words", "marks", "bookmarks", "removed", "loop"];
 
 export default {
   render({ model, el }) {
@@ -14,8 +14,9 @@ export default {
       seek: (at) => wants({ seek: at }),
       go: (k) => wants({ go: k }),
       add: (note) => wants({ add: note }),
-      rename: (k, note) => wants({ rename: [k, note] }),
-      remove: (k) => wants({ remove: k }),
+      rename: (stop, note, written) => wants({ rename: [stop, note, written] }),
+      remove: (stop, note) => wants({ remove: [stop, note] }),
+      undo: () => wants({ undo: true }),
     });
     const draw = () => timeline.draw(Object.fromEntries(TRAITS.map((name) => [name, model.get(name)])));
     for (const name of TRAITS) model.on(`change:${name}`, draw);

@@ -122,9 +122,13 @@ def _fold(node: Node) -> str:
 def _pin(node: Node) -> str:
     w, h = node.width, node.height
     x, y = (w * 0.36, h * 0.36) if node.kind == "rank" else (w / 2 - 3, h / 2 - 2)
+    return tag("g", pin(), transform=f"translate({number(x)} {number(y)})")
+
+
+def pin() -> str:
+    """The mark of a pinned node, around (0, 0)."""
     disc = tag("circle", r=7.5, fill=INK["surface"], stroke=INK["accent"], stroke_width=1.25)
-    mark = tag("path", d=MARKS["pin"], fill=INK["accent"])
-    return tag("g", disc + mark, transform=f"translate({number(x)} {number(y)})")
+    return disc + tag("path", d=MARKS["pin"], fill=INK["accent"])
 
 
 def _texts(node: Node, ink: str | None, room: float) -> str:
@@ -158,18 +162,20 @@ def _texts(node: Node, ink: str | None, room: float) -> str:
 def _badge(node: Node) -> str:
     w, h = node.width, node.height
     x, y = (w * 0.36, -h * 0.36) if node.kind == "rank" else (w / 2 - 3, -h / 2 + 2)
-    colour = INK[
-        {"new": "forward", "active": "forward", "trouble": "trouble", "stopped": "muted"}.get(node.state, "done")
-    ]
-    full = node.state in ("active", "trouble")
+    return tag("g", badge(node.state), transform=f"translate({number(x)} {number(y)})")
+
+
+def badge(state: str) -> str:
+    """The mark of a state, around (0, 0)."""
+    colour = INK[{"new": "forward", "active": "forward", "trouble": "trouble", "stopped": "muted"}.get(state, "done")]
+    full = state in ("active", "trouble")
     disc = tag("circle", r=7.5, fill=colour if full else INK["surface"], stroke=colour, stroke_width=1.25)
-    mark = tag(
+    return disc + tag(
         "path",
-        d=MARKS[node.state],
-        fill=INK["surface"] if node.state == "active" else "none",
+        d=MARKS[state],
+        fill=INK["surface"] if state == "active" else "none",
         stroke=INK["surface"] if full else colour,
         stroke_width=1.75,
         stroke_linecap="round",
         stroke_linejoin="round",
     )
-    return tag("g", disc + mark, transform=f"translate({number(x)} {number(y)})")

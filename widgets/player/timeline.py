@@ -39,6 +39,8 @@ class Timeline(anywidget.AnyWidget):
     """[stop, name] of each landmark."""
     bookmarks: Any = traitlets.List().tag(sync=True)
     """[stop, note] of each."""
+    removed: Any = traitlets.List().tag(sync=True)
+    """[stop, note] of the one that was removed last, as long as it can be put back."""
     loop: Any = traitlets.List().tag(sync=True)
     """First and last stop; the first alone while the reader marks a loop; empty for none."""
 
@@ -57,7 +59,9 @@ class Timeline(anywidget.AnyWidget):
             return
         [(name, value)] = content.items()
         match name, value:
-            case ("seek" | "go" | "remove", int(_)) | ("add" | "key", str(_)) | ("rename", [int(_), str(_)]):
+            case ("seek" | "go", int(_)) | ("add" | "key", str(_)) | ("undo", True):
+                self._wish(name, value)
+            case ("remove", [int(_), str(_)]) | ("rename", [int(_), str(_), str(_)]):
                 self._wish(name, value)
 
     def close(self) -> None:
