@@ -212,7 +212,7 @@ def test_a_group_of_one_operation_is_drawn_and_told_as_that_operation():
     scene = end(view)
     relus = [n for n in scene.nodes if "relu" in n.label]
     assert [(n.label, n.kind, n.fold) for n in relus] == [("v₃ = relu(v₂)", "op", ""), ("v₆ = relu(v₅)", "op", "")]
-    assert [n.label for n in scene.nodes if n.kind == "group"] == ["0", "2", "4"]
+    assert [n.label for n in scene.nodes if n.kind == "group"] == ["layer 0", "layer 2", "layer 4"]
     nothing_is_lost(view)
     assert view.widget is not None
     view.select(relus[0].id)
@@ -228,7 +228,7 @@ def test_a_group_of_one_operation_with_a_tensor_of_its_own_stays_a_group():
     model = nn.Sequential(nn.Linear(3, 3, bias=False, rng=0), nn.Tanh())
     with lab.record(detail="value") as rec:
         model(np.ones((2, 3))).sum().backward()
-    assert next((n.kind, n.label) for n in end(GraphView(rec, most=1)).nodes) == ("group", "0")
+    assert next((n.kind, n.label) for n in end(GraphView(rec, most=1)).nodes) == ("group", "layer 0")
 
 
 def test_a_formula_without_room_keeps_its_operation_and_is_whole_for_a_reader_who_asks():

@@ -89,3 +89,10 @@ def test_ten_layers_of_sigmoid_lose_the_gradient_and_it_says_so():
 
 def test_a_training_without_measurements_says_how_to_get_them():
     assert "measure_every=10" in LayersView(training([3.0, 2.0])).picture_at(4).caption
+
+
+def test_layers_are_counted_in_whole_numbers_however_many():
+    few, _ = last(*told(1, *TWO))
+    many, _ = last(*told(1, *[TWO[0]] * 50))
+    assert [few.figure.layout[axis].dtick for axis in ("xaxis", "xaxis2", "xaxis3", "xaxis4")] == [1, 1, 1, 1]
+    assert many.figure.layout.xaxis.dtick == 7

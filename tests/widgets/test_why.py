@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -248,7 +249,9 @@ def test_the_inspector_asks_about_the_selected_node_and_lights_the_path_in_the_g
     view.select(str(w1.node.id))
     assert panel.widget.layout.display == ""
     panel.grid._received(None, {"select": "#2,3"}, [])
-    assert view.question.answer == lab.why(w1, (2, 3), recording=rec)
+    plain = lab.why(w1, (2, 3), recording=rec)
+    assert [path.share for path in view.question.answer.paths] == [path.share for path in plain.paths]
+    assert replace(view.question.answer, paths=plain.paths) == plain
     panel.paths.value = 0
     path = view.question.path
     lit = view.picture_at(view.position).lit
@@ -257,6 +260,22 @@ def test_the_inspector_asks_about_the_selected_node_and_lights_the_path_in_the_g
     view.select("")
     assert view.picture_at(view.position).lit == frozenset()
     assert panel.widget.layout.display == "none"
+    view.dispose()
+
+
+def test_the_inspector_calls_nodes_as_the_graph_does():
+    _, _, rec = network()
+    view = GraphView(rec)
+    assert view.widget is not None
+    nodes = view.picture_at(len(rec)).nodes
+    second = next(n for n in nodes if n.label.startswith("v₂ = "))
+    view.select(second.id)
+    assert view.question.answer.entry.startswith("v₂[")
+    assert view._why.grid._wanted["caption"].startswith("Gradient of v₂")
+    view._why.paths.value = 0
+    assert "<td" in view._why.words.value
+    assert "v₃ " in view._why.words.value
+    assert "(node" not in view._why.words.value
     view.dispose()
 
 

@@ -96,9 +96,9 @@ def product_words(path: Path, write: Callable[[float], str] = short, most: int =
 
 
 def place_words(place: Place) -> str:
-    """A place on a path, as "tanh[4, 0]"."""
+    """A place on a path, as "tanh[4, 0]", or "v₃ tanh[4, 0]" where a picture calls it v₃."""
     entry = f"[{', '.join(map(str, place.entry))}]" if place.entry else ""
-    return f"{place.op or place.name or f't{place.node}'}{entry}"
+    return f"{f'{place.name} {place.op}'.strip() or f't{place.node}'}{entry}"
 
 
 def path_words(path: Path) -> str:

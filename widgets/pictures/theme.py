@@ -62,17 +62,13 @@ def short(value: float) -> str:
     """A number as a person would write it: four digits, a true minus sign, powers of ten only where they help.
 
     Example:
-        >>> short(6.0), short(-0.12345), short(1234567.0), short(3), short(float("nan"))
-        ('6.0', '−0.1235', '1.235e6', '3', 'nan')
+        >>> short(6.0), short(-0.12345), short(1234567.0), short(4321), short(float("nan"))
+        ('6.0', '−0.1235', '1.235e6', '4,321', 'nan')
     """
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, int):
-        return (
-            f"{value:,}".replace(",", "\N{THIN SPACE}").replace("-", MINUS)
-            if abs(value) < 10**15
-            else short(float(value))
-        )
+        return f"{value:,}".replace("-", MINUS) if abs(value) < 10**15 else short(float(value))
     number = float(value)
     if math.isnan(number):
         return "nan"
@@ -81,7 +77,7 @@ def short(value: float) -> str:
     if number == 0.0:
         return "0.0"
     if 1e-3 <= abs(number) < 1e6:
-        text = f"{number:.{max(1, 3 - math.floor(math.log10(abs(number))))}f}".rstrip("0")
+        text = f"{number:,.{max(1, 3 - math.floor(math.log10(abs(number))))}f}".rstrip("0")
         text = text + "0" if text.endswith(".") else text
     else:
         mantissa, exponent = f"{number:.3e}".split("e")

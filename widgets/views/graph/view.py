@@ -86,7 +86,7 @@ class GraphView(View[Tape]):
         self._newest: tuple[int, Tape] | None = None
         self.trouble = Trouble(self.recording)
         self._panel: Any = None
-        self.question = Question(self.recording)
+        self.question = Question(self.recording, names=self.large.names.full)
         self._why: Panel | None = None
         self._buttons: dict[str, Any] = {}
         self._passes: Passes | None = None

@@ -5,6 +5,7 @@ From left to right as the layers run: a gradient that vanishes or explodes is a 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,14 @@ class LayersView(View[Profiles]):
 
         newest = state.newest
         if not newest.layers:
-            return Chart(go.Figure(layout=theme.blank(_layout())), self._why_empty(), self.title)
+            return Chart(go.Figure(layout=theme.blank(_layout(0))), self._why_empty(), self.title)
         shown = [newest] if state.first.step == newest.step else [state.first, newest]
         lines = [_line(profile, name, profile is newest) for name in LINES for profile in shown]
         caption = (
             f"By layer, as they run, at step {newest.step}: what each gives, the gradient of the loss with respect to"
             f" that, and the share of its units that are 0 for every example. {newest.verdict()}"
         )
-        return Chart(go.Figure([*lines, _bars(newest)], _layout()), caption.strip(), self.title)
+        return Chart(go.Figure([*lines, _bars(newest)], _layout(len(newest.layers))), caption.strip(), self.title)
 
     def text(self, state: Profiles) -> str:
         newest = state.newest
@@ -127,15 +128,16 @@ def _positive(numbers: Any) -> Any:
     return np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan)
 
 
-def _layout() -> dict[str, Any]:
+def _layout(n_layers: int) -> dict[str, Any]:
     title = {name: {"text": name} for name in (*LINES, *BARS)}
     plain: dict[str, Any] = {"zeroline": False, "automargin": True}
-    order = {**plain, "title": {"text": "layer, in the order in which they run"}}
+    whole = {**plain, "tick0": 1, "dtick": max(1, math.ceil(n_layers / 8))}
+    order = {**whole, "title": {"text": "layer, in the order in which they run"}}
     log = {**plain, "type": "log", "domain": UPPER, "tickformat": "~g"}
     return theme.axes(
         "", "", height=520,
-        xaxis={**plain, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
-        xaxis2={**plain, "domain": RIGHT, "anchor": "y2"},
+        xaxis={**whole, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
+        xaxis2={**whole, "domain": RIGHT, "anchor": "y2"},
         yaxis2={**log, "anchor": "x2", "title": title["gradient norm"]},
         xaxis3={**order, "domain": LEFT, "anchor": "y3"},
         yaxis3={**plain, "domain": LOWER, "anchor": "x3", "title": title["mean"]},
