@@ -39,7 +39,7 @@ def legend_below(legend: Sequence[tuple[str, str]], width: float, height: float)
 def sign(mark: str) -> str:
     """The mark of a legend around (0, 0): an edge, a badge, or a small box.
 
-    "kind:state" is a box in a state, "toned kind" one whose fill says a gradient, and nothing of the kind: it is left out.
+    "kind:state" is a box in a state, "toned kind" one whose fill says a gradient, not the kind: it is left out.
     """
     if mark in (*LIVELY_EDGES, "none"):
         back = mark == "backward"

@@ -61,12 +61,14 @@ def more_than_ideal(moment: Moment) -> str:
     if report is None or plan is None or moment.paced or not moment.over or report.bubble < plan.bubble + FAR:
         return ""
     p, cores = report.n_ranks, moment.n_cores
-    shared = f"{p} ranks share {counted(cores, 'core')}, so at most {cores} can compute at once; " if cores else ""
+    few = 0 < cores < p
+    shared = f"{p} ranks share {counted(cores, 'core')}, so at most {cores} can compute at once; " * few
+    or_core = " or a core" * (few or not cores)
     busy = sum(d.end - d.start for d in moment.done)
     each, idle = (time / len(moment.done) for time in (busy, p * report.makespan - busy))
     return (
-        f"The bubble is far above the ideal: {shared if cores < p else ''}an action takes {milliseconds(each)} on average,"
-        f" and beside each a rank waits {milliseconds(idle)} for a message{' or a core' * (not 0 < p <= cores)}."
+        f"The bubble is far above the ideal: {shared}an action takes {milliseconds(each)} on average,"
+        f" and beside each a rank waits {milliseconds(idle)} for a message{or_core}."
     )
 
 
