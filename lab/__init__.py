@@ -32,7 +32,7 @@ _ROOMS: dict[str, str] = {
     "lab.experiments.rule": "measure_rule",
     "lab.experiments.slopes": "measure_slopes",
     "lab.experiments.swell": "measure_swell",
-    "lab.events": "Recording first_difference listen record",
+    "lab.events": "Recording first_difference first_nonfinite listen record",
     "lab.graph": "Graph make_graph",
     "lab.memory": "gc_threshold",
     "lab.ops": "PRIMITIVES random_key",

@@ -125,6 +125,10 @@ def kept(shape: Shape, axis: Axis) -> Shape:
         >>> kept((2, 3, 4), (0, -1))
         (1, 3, 1)
     """
+    n = len(shape)
+    if type(axis) is int and -n <= axis < n:  # the axis of most reductions, in a tenth of the time
+        axis %= n
+        return (*shape[:axis], 1, *shape[axis + 1 :])
     return reduced(shape, axis, True)
 
 

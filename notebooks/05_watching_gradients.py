@@ -11,7 +11,7 @@ import numpy as np
 
 import lab
 from lab.nn import Linear, ReLU, Sequential, Sigmoid, Tanh
-from widgets import GradientView, Lesson, Lines, LossView
+from widgets import GradientView, LayersView, Lesson, Lines, LossView, Player
 
 lesson = Lesson("05")
 
@@ -89,6 +89,13 @@ lesson.reveal("right digits")
 
 # %%
 GradientView(vanishing)
+
+# %% [markdown]
+# Or all layers at once, in the order in which they run, at the first step and the last. What goes forward keeps its
+# size; what comes back falls over five powers of ten.
+
+# %%
+LayersView(vanishing)
 
 # %%
 steady = lab.fit(deep(Tanh, "xavier"), train, validation=test, epochs=5)
@@ -183,12 +190,19 @@ def dead_by_layer(model):
 too_fast = deep(ReLU, "kaiming", n_layers=4)
 before = dead_by_layer(too_fast)
 steps = lab.optim.SGD(too_fast.parameters(), learning_rate=2.0)
-await lab.fit(too_fast, train, validation=test, optimizer=steps, epochs=3)
+killing = lab.fit(too_fast, train, validation=test, optimizer=steps, epochs=3)
+await killing
 after = dead_by_layer(too_fast)
 Lines("hidden layer", "share of dead units", first=1, before=before, after=after)
 
 # %%
 lesson.reveal("dead units")
+
+# %% [markdown]
+# When did they die? Play the measured steps. Here a unit counts as dead if it is 0 for every example of the batch.
+
+# %%
+Player(LayersView(killing))
 
 # %% [markdown]
 # If one layer is dead as a whole, nothing gets through it: the network gives the same answer to every digit, for ever.

@@ -8,7 +8,7 @@ import pytest
 from lab import errors
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("data", "nn", "optim", "teach", "training")
+ROOMS = ("data", "experiments", "nn", "optim", "teach", "training")
 FILES = [path for room in ROOMS for path in sorted((ROOT / "lab" / room).glob("*.py"))]
 FILES += [ROOT / "lab" / name for name in ("checks.py", "config.py", "opener.py")] + [ROOT / "widgets" / "cards.py"]
 KINDS = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.LabError)}

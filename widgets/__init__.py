@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from widgets.views.experiments.slopes import SlopesView as SlopesView
     from widgets.views.experiments.swell import SwellView as SwellView
     from widgets.views.graph.view import GraphView as GraphView
+    from widgets.views.layers.view import LayersView as LayersView
     from widgets.views.pipeline.view import PipelineView as PipelineView
     from widgets.views.ring.view import RingView as RingView
     from widgets.views.training.gradient import GradientView as GradientView
@@ -48,7 +49,7 @@ _HOME: dict[str, str] = {
     "RingView": "views.ring.view", "DataParallelView": "views.data_parallel.view",
     "WhyView": "views.why.view", "ContributionView": "views.contributions.view",
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
-    "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view",
+    "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view", "LayersView": "views.layers.view",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
     "SwellView": "views.experiments.swell", "SlopesView": "views.experiments.slopes",

@@ -16,8 +16,8 @@ from lab.errors import ArgumentError, LabError
 from lab.teach import Lesson as PureLesson
 from lab.teach import Prediction, Progress
 from lab.teach.lesson import find
-from lab.teach.predict import Value
-from widgets.live.buttons import free_of_blocked_cell, pixels
+from lab.teach.predict import Value, shown, unit_words
+from widgets.live.buttons import free_of_blocked_cell
 from widgets.live.host import ChartHost
 from widgets.live.spoken import Spoken
 from widgets.pictures.chart import Chart
@@ -145,13 +145,14 @@ class PredictCard(Card):
         self._gaps: list[GapCard] = []
         self._lock = threading.Lock()
         self._error = ""
-        self.input = _input(prediction)
+        self.input = _input(prediction, name)
         self.button = ipw.Button(description="Commit", tooltip=f"Commit to your prediction of {name}")
         self.status = Spoken()
         question = ipw.HTML(f"<b>Predict {html.escape(name)}</b> {html.escape(prediction.question)}")
         super().__init__()
         row = ipw.VBox if prediction.choices else ipw.HBox
-        self.children = (question, row([self.input, self.button]), self.status, self._hide_twin())
+        unit = [ipw.Label(unit_words(prediction.unit))] if prediction.unit else []
+        self.children = (question, row([self.input, *unit, self.button]), self.status, self._hide_twin())
         self.button.on_click(self._clicked)
         self._refresh()
 
@@ -205,7 +206,7 @@ class PredictCard(Card):
             return p.outcome.text
         if p.guess is None:
             return "Not yet: say what you expect, then run on."
-        return f"Committed: {p.guess:.6g}. Now run on." if isinstance(p.guess, float) else f"Committed: {p.guess}."
+        return f"Committed: {shown(p.guess, p.unit, 6)}.{' Now run on.' * isinstance(p.guess, float)}"
 
     def _refresh(self) -> None:
         for card in self._gaps:
@@ -294,12 +295,15 @@ def _mark(prediction: Prediction) -> str:
     return TICK if prediction.outcome.right else GAP
 
 
-def _input(prediction: Prediction) -> Any:
+def _input(prediction: Prediction, name: str) -> Any:
+    """Where the prediction is said; its label tells of what, for whoever comes to it without the line above."""
     value: Value | None = prediction.guess
+    common: dict[str, Any] = {"description": f"I expect {name}", "style": {"description_width": "initial"}}
     if prediction.choices:
-        return ipw.RadioButtons(options=list(prediction.choices), value=value, description="I expect")
-    shown = "" if value is None else f"{value:g}"
+        return ipw.RadioButtons(options=list(prediction.choices), value=value, **common)
+    written = "" if value is None else f"{value:g}"
     # Sent when the field is left, not with each key: while one change is on its way the next waits in the page, and
     # a quick click on the button would overtake it. The last digit would be missing in what was committed.
-    return ipw.Text(value=shown, placeholder="a number", description="I expect", continuous_update=False,
-                    layout=ipw.Layout(width=pixels(208)))  # fmt: skip
+    unit = f" in {unit_words(prediction.unit)}" if prediction.unit else ""
+    return ipw.Text(value=written, placeholder=f"a number{unit}", continuous_update=False,
+                    layout=ipw.Layout(width="auto"), **common)  # fmt: skip

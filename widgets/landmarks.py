@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lab.events import BackwardStarted, CollectiveStarted, StepFinished
+from lab.events import BackwardStarted, CollectiveStarted, StepFinished, ValueSeen
 from widgets.fold import Events, Positions
 
 Ints = npt.NDArray[np.int64]
@@ -91,7 +91,7 @@ class Landmarks(NamedTuple):
 
 
 def landmarks_of(events: Events) -> Landmarks:
-    """Training steps, backward walks and collectives; of what many ranks do together, that of the lowest."""
+    """Steps, backward walks and collectives, of what many ranks do that of the lowest; the first nan or infinity."""
     steps, walks = events.columns(StepFinished), events.columns(BackwardStarted)
     calls = events.columns(CollectiveStarted)
     where, step = _of_lowest(steps, "step")
@@ -101,6 +101,9 @@ def landmarks_of(events: Events) -> Landmarks:
     where, call = _of_lowest(calls, "collective")
     mine = np.asarray(calls["operation"])[np.isin(calls["position"], where)]
     groups += [(f"{name}".replace("_", "-"), where[mine == name], call[mine == name]) for name in dict.fromkeys(mine)]
+    seen = events.columns(ValueSeen)
+    bad = np.flatnonzero(seen["n_nonfinite"])[:1]
+    groups.append(("first nan or infinity", seen["position"][bad], np.full(len(bad), -1)))
     return Landmarks.of(groups)
 
 

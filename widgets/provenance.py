@@ -58,7 +58,10 @@ def provenance_of(recording: Events, *, live: bool = False, file: bool = True) -
     began = f"recorded {when}" if when else "recorded"
     if recording.live:
         began = f"recording since {when}" if when else "recording"
-    parts = [f"{noun} {name}, {began}" if name else f"{noun} {began}"]
+    if name.startswith("run"):  # as a run is called that nobody named: it says already what it is
+        noun = noun.removesuffix("Run").removesuffix(" run")
+    what = f"{noun} {name}".strip()
+    parts = [f"{what[0].upper()}{what[1:]}, {began}" if name else f"{noun} {began}"]
     parts += [f"{n_ranks} rank{'s' * (n_ranks != 1)}"] if n_ranks else []
     words = ", ".join(parts)
     words += {"paced": ": an action lasts at least its nominal time; no measure of this machine",

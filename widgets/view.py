@@ -345,7 +345,8 @@ class View(ABC, Generic[S]):
         path = writable(path)
         require_drawn(".png", theme, scale)
         shown = len(self.recording) if self._host is None else self.position
-        return write_png(path, [self._drawn(shown, live=False)[0]], theme=theme or "light", scale=scale or SCALE)
+        scale = SCALE if scale is None else scale
+        return write_png(path, [self._drawn(shown, live=False)[0]], theme=theme or "light", scale=scale)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.recording):,} events{', live' if self.recording.live else ''})"

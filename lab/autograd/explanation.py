@@ -11,11 +11,16 @@ import numpy as np
 from lab.autograd.paths import EXPANSIONS, HOOK, Found, Search, searched, walked
 from lab.autograd.recorded import BY_HAND, Events, NotKept, Operation, Recorded
 from lab.autograd.reread import Rules
+from lab.autograd.spread import Layer, spread
 from lab.autograd.tensor import Tensor
 from lab.errors import ArgumentError, GradientError, RecordingError
 from lab.events import OpRecorded, ValueSeen
 
 Index = tuple[int, ...]
+SMALL = 0.5
+"""Of a gradient: paths that are less than this say little about it."""
+FEW = 100
+"""So few paths are told as paths, however small each of them is."""
 BEFORE = "stored before the recording began"
 GIVEN = "set by hand"
 
@@ -81,6 +86,9 @@ class Explanation:
         certain: no beginning that is left is, as a whole, larger than the smallest of `paths`. What cancels within one
             beginning is not seen: only its sum is.
         notes: what else a reader must know.
+        n_all: how many paths there are in all; 0 where they were not counted.
+        layers: where `paths` are a small part of very many: how all of the gradient goes through one layer after the
+            other.
     """
 
     node: int
@@ -93,6 +101,8 @@ class Explanation:
     others: tuple[Other, ...]
     certain: bool
     notes: tuple[str, ...] = ()
+    n_all: int = 0
+    layers: tuple[Layer, ...] = ()
 
     @property
     def total(self) -> float:
@@ -192,9 +202,12 @@ def why(
     books = searched(searches, max(n_paths, 0), budget)
     others += [_other(recorded, part.node, part.why, part.share) for _, part in books.parts]
     others.sort(key=lambda other: -abs(other.share))
+    small = books.n_open > 0 and abs(sum(found.share for found in books.paths)) < SMALL * abs(gradient)
+    n_all, layers = (spread(searches) if small else None) or (0, ())
     return Explanation(
         operation.node, _called(operation), place, gradient, tuple(_path(recorded, found) for found in books.paths),
         books.rest, books.n_open, tuple(others), books.certain, _notes(numbers, before),
+        n_all, layers if n_all >= FEW else (),
     )  # fmt: skip
 
 

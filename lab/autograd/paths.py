@@ -114,7 +114,7 @@ class Search:
         gap = whole - math.fsum(came)
         if dark:
             parts.append(Part(dark[0][0], "; ".join(dict.fromkeys(why for _, why in dark)), gap))
-        elif edges and not abs(gap) <= _room(self.gradient(node).dtype, came, len(came)):
+        elif edges and not abs(gap) <= rounding(self.gradient(node).dtype, came, len(came)):
             parts.append(Part(node, HOOK, gap))
         return _sorted(made, tuple(part for part in parts if part.share))
 
@@ -129,8 +129,8 @@ class Search:
             terms = np.where(here == 0, 0.0, slopes * here)  # a branch that was not taken sends nothing, not 0 * inf
             total = float(terms.sum())
         mixed = () if local.exact else np.abs(cts.astype(np.float64))
-        coarse = max((np.dtype(d) for d in (sent.dtype, local.ct.dtype)), key=_spacing)
-        room = _room(coarse, (*terms, *mixed), len(terms) + len(mixed))
+        coarse = max((np.dtype(d) for d in (sent.dtype, local.ct.dtype)), key=spacing)
+        room = rounding(coarse, (*terms, *mixed), len(terms) + len(mixed))
         if not abs(total - float(sent)) <= room:
             raise NotKept(
                 f"its rule, evaluated again, sends {total:.6g} where the run sent {float(sent):.6g}: "
@@ -151,14 +151,15 @@ class Search:
         return steps, 0.0
 
 
-def _room(dtype: Any, terms: Any, n: int) -> float:
+def rounding(dtype: Any, terms: Any, n: int) -> float:
     """How far a sum of `n` terms may be off in that dtype."""
     size = float(np.sum(np.abs(np.asarray(terms, np.float64)))) if n else 0.0
-    return (16 + n) * _spacing(dtype) * size + float(np.finfo(np.float32).tiny)
+    return (16 + n) * spacing(dtype) * size + float(np.finfo(np.float32).tiny)
 
 
 @functools.lru_cache(64)
-def _spacing(dtype: Any) -> float:
+def spacing(dtype: Any) -> float:
+    """How far numbers of a dtype near 1 lie apart."""
     return float(np.finfo(dtype).eps) if np.dtype(dtype).name in ("float16", "float32", "float64") else 2.0**-7
 
 

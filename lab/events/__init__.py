@@ -25,6 +25,7 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     JacobianCompared,
+    LayerMeasured,
     LeafUsed,
     MemoryBegun,
     MemorySampled,
@@ -60,6 +61,7 @@ from lab.events.columns import Ragged
 from lab.events.diff import Comparison, Difference, Side, around, compare, first_difference
 from lab.events.event import EVENTS, ORIGIN, Array, Event, Origin, event, fields_of
 from lab.events.listen import Listening, listen
+from lab.events.nonfinite import Nonfinite, first_nonfinite
 from lab.events.recording import Recording, record
 from lab.events.table import Columns
 
@@ -94,6 +96,7 @@ __all__ = [
     "GradientCleared",
     "GradientStored",
     "HyperparameterChanged",
+    "LayerMeasured",
     "LeafUsed",
     "Listener",
     "Listening",
@@ -106,6 +109,7 @@ __all__ = [
     "ParametersKept",
     "TangentPushed",
     "NodeVisited",
+    "Nonfinite",
     "Ragged",
     "RankFinished",
     "RankLost",
@@ -126,6 +130,7 @@ __all__ = [
     "event",
     "fields_of",
     "first_difference",
+    "first_nonfinite",
     "listen",
     "record",
     "CostBegun",

@@ -22,7 +22,10 @@ from lab.events.recording import Recording
 from lab.events.telling import Place, place_of, words_of
 
 TRAINING = frozenset(
-    {"RunStarted", "StepFinished", "Evaluated", "ParameterMeasured", "HyperparameterChanged", "RunFinished"}
+    {
+        "RunStarted", "StepFinished", "Evaluated", "ParameterMeasured", "LayerMeasured", "HyperparameterChanged",
+        "RunFinished",
+    }
 )
 """Kinds that whoever trains emits: beside those of ranks and those of operations a stream of their own, because a
 launcher and its rank 0 have one number and no common order."""

@@ -30,6 +30,7 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     JacobianCompared,
+    LayerMeasured,
     LeafUsed,
     MemoryBegun,
     MemorySampled,
@@ -116,15 +117,16 @@ def place_of(recording: Recording, event: Event, position: int, rank: int) -> Pl
 
 def place_of_node(recording: Recording, node: int, position: int, rank: int) -> Place:
     """The operation or leaf that had this number at a position."""
-    for kind in (OpRecorded, LeafUsed):
+    for kind in (OpRecorded, TangentPushed, LeafUsed):
         columns = recording.columns(kind, 0, position + 1)
         rows = np.flatnonzero((columns["node"] == node) & (columns["rank"] == rank))
         if not len(rows):
             continue
         found = recording[int(columns["position"][rows[-1]])]
-        if isinstance(found, OpRecorded):
-            return Place(found.op, "", found.module, found.file, found.line, recording.source(found.file, found.line))
-        if isinstance(found, LeafUsed):
+        if isinstance(found, OpRecorded | TangentPushed) and found.op:
+            text = recording.source(found.file, found.line)
+            return Place(found.op, "", getattr(found, "module", ""), found.file, found.line, text)
+        if isinstance(found, LeafUsed | TangentPushed):
             return Place(called=found.name or "without a name")
     return Place()
 
@@ -190,6 +192,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     StepFinished: lambda e, _: f"step {e.step}: loss {digits(e.loss)}",
     Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {digits(e.loss)}, accuracy {digits(e.accuracy)}",
     ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {digits(e.norm)}",
+    LayerMeasured: lambda e, _: (
+        f"layer {e.name} ({e.kind}) at step {e.step}: {digits(e.mean)} ± {digits(e.deviation)}, {e.n_dead} of"
+        f" {counted(e.n_units, 'unit')} dead"
+    ),
     HyperparameterChanged: lambda e, _: f"{e.name} set to {digits(e.value)} at step {e.step}",
     RankStarted: lambda e, _: f"rank started, one of {e.world_size}",
     RankFinished: lambda e, _: f"rank {e.state}",
@@ -322,7 +328,8 @@ def _field_words(field: str, event: Event) -> str:
         return {"op": "operation", "parents": "operands", "constants": "constants"}.get(field, field)
     if isinstance(event, OperandKept) and field == "value":
         return f"operand {event.argument}"
-    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter"}
+    kind = {"ReplicaAdvanced": "replica", "Evaluated": "evaluation", "ParameterMeasured": "parameter",
+            "LayerMeasured": "layer"}
     owner = kind.get(type(event).__name__, "")
     return f"{owner} {field}".replace("_", " ").strip()
 

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lab.errors import ArgumentError, LabError
+from lab.errors import ArgumentError, GradientError, LabError
 from lab.events import Event, Recording, bus, record
 from lab.events.catalogue import BestStepFound, ErrorMeasured, ErrorsBegun, MethodRefused
+from lab.experiments.slopes import side
 from lab.experiments.truth import truth_of
 from lab.transforms.arguments import floating, function, returned
 from lab.transforms.gradients import grad
@@ -66,7 +67,7 @@ def measure_errors(f: Callable[[Any], Any], x: Any, *, truth: Any = None, steps:
 
     Raises:
         ArgumentError: x is no single number, or a step is none.
-        GradientError: the derivative is not known and cannot be found out.
+        GradientError: there is a kink, or the derivative is not known and cannot be found out.
 
     Example:
         >>> import lab
@@ -74,25 +75,19 @@ def measure_errors(f: Callable[[Any], Any], x: Any, *, truth: Any = None, steps:
         >>> found.source, found.best["forward"], found.automatic < 1e-15
         ('sympy, 50 digits', 1e-08, True)
     """
-    function(f, "measure_errors")
-    at = np.asarray(floating(x, "measure_errors").numpy())
-    if at.size != 1 or not np.isfinite(at).all():
-        raise ArgumentError(
-            "measure_errors asks for the derivative at one number", given=repr(x)[:60],
-            hint="lab.measure_errors(f, 1.0)",
-        )  # fmt: skip
+    number = _number(f, x)
     if not len(steps) or not all(0 < h < np.inf for h in steps) or sorted(steps) != list(steps):
         raise ArgumentError(
             "steps are positive numbers, ascending", given=repr(steps)[:60], hint="steps=[1e-8, 1e-4]"
         )  # fmt: skip
-    number = at.reshape(())[()]
-    _one(returned(f(number), "measure_errors"))
+    if truth is None:
+        _smooth(f, float(number))
     known = truth_of(f, number, truth)
     errors, best, refused = {}, {}, {}
     with record(kinds=KINDS) as rec:
         rec.meta["title"] = name = getattr(f, "__name__", type(f).__name__)
-        eps = float(np.finfo(at.dtype).eps)
-        bus.emit(ErrorsBegun(name, float(number), str(at.dtype), eps, float(known.value), known.source))
+        eps = float(np.finfo(number.dtype).eps)
+        bus.emit(ErrorsBegun(name, float(number), str(number.dtype), eps, float(known.value), known.source))
 
         def measured(method: str, h: float, estimate: Any) -> float:
             error = known.error(float(estimate))
@@ -118,12 +113,40 @@ def measure_errors(f: Callable[[Any], Any], x: Any, *, truth: Any = None, steps:
     return StepErrors(float(known.value), known.source, tuple(steps), errors, automatic, best, refused, rec)
 
 
-def _one(out: Any) -> None:
+def _number(f: Callable[[Any], Any], x: Any) -> Any:
+    """The argument as a NumPy number, if f takes it and returns one number."""
+    function(f, "measure_errors")
+    at = np.asarray(floating(x, "measure_errors").numpy())
+    if at.size != 1 or not np.isfinite(at).all():
+        raise ArgumentError(
+            "measure_errors asks for the derivative at one number", given=repr(x)[:60],
+            hint="lab.measure_errors(f, 1.0)",
+        )  # fmt: skip
+    number = at.reshape(())[()]
+    out = returned(f(number), "measure_errors")
     if out.size != 1:
         raise ArgumentError(
             "measure_errors needs a function that returns one number", given=f"shape {out.shape}",
             hint="one entry of the result, or its sum",
         )  # fmt: skip
+    return number
+
+
+def _smooth(f: Callable[[Any], Any], at: float) -> None:
+    """Refuse a kink: algebra gives it a derivative (of |x| at 0 it is 0), and there is none."""
+
+    def along(step: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(returned(f(np.float64(at + step)), "measure_errors").numpy().reshape(-1)[0])
+
+    left, right = (side(along, along(0.0), sign) for sign in (-1.0, 1.0))
+    scale = max(1.0, *(abs(s) for s in (left, right) if np.isfinite(s)))
+    if abs(left - right) > 1e-4 * scale:  # false for nan: what does not settle is no proof
+        raise GradientError(
+            "measure_errors needs a derivative, and at a kink there is none",
+            given=f"slopes {left:.6g} and {right:.6g} on the two sides of {at:.6g}",
+            hint="another x; lab.measure_slopes(f, x) looks at the kink",
+        )
 
 
 def _best(steps: Sequence[float], errors: Sequence[float]) -> int | None:

@@ -121,7 +121,7 @@ def measure_slopes(f: Callable[[Any], Any], x: Any, *, reach: float = 1.0) -> Fa
 
             entry = f"x[{', '.join(str(int(i)) for i in np.unravel_index(k, at.shape))}]" if at.ndim else "x"
             mine = {c: float(t.reshape(-1)[k]) for c, t in zip(KINKS, taken, strict=True)}
-            slopes = Slopes(entry, _side(along, here, -1.0), _side(along, here, 1.0), mine, ())
+            slopes = Slopes(entry, side(along, here, -1.0), side(along, here, 1.0), mine, ())
             found.append(slopes._replace(choices=tuple(_known(f, at)) if slopes.is_kink else ()))
             _tell(found[-1], float(at.reshape(-1)[k]), here, along, reach)
     return Fan(tuple(found), rec)
@@ -140,11 +140,11 @@ def _derivative(f: Callable[[Any], Any], at: Any, convention: str) -> Any:
         return np.asarray(grad(f)(at).numpy(), np.float64)
 
 
-def _side(along: Callable[[float], float], here: float, sign: float) -> float:
+def side(along: Callable[[float], float], here: float, sign: float) -> float:
     """The slope from one side: of ever shorter steps what they settle at, infinite if they grow, nan if neither.
 
     Example:
-        >>> _side(abs, 0.0, -1.0), _side(lambda s: s ** 0.5, 0.0, 1.0), _side(lambda s: s * s + s, 0.0, 1.0)
+        >>> side(abs, 0.0, -1.0), side(lambda s: s ** 0.5, 0.0, 1.0), side(lambda s: s * s + s, 0.0, 1.0)
         (-1.0, inf, 1.0)
     """
     slopes = [(along(sign * h) - here) / (sign * h) for h in STEPS]

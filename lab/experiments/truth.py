@@ -60,7 +60,8 @@ def truth_of(f: Callable[[Any], Any], x: Any, given: Any = None) -> Truth:
     found = _by_algebra(f, x)
     if found is not None:
         return Truth(found, f"sympy, {DIGITS} digits")
-    return Truth(_by_differences(f, x), "differences extrapolated in longdouble")
+    eps = float(np.finfo(np.longdouble).eps)  # on some machines no better than a float's
+    return Truth(_by_differences(f, x), f"differences extrapolated in longdouble, eps {eps:.0e}")
 
 
 def _fraction(given: Any) -> Fraction:
@@ -82,7 +83,7 @@ def _by_algebra(f: Callable[[Any], Any], x: Any) -> Fraction | None:
 
         value = sympy.sympify(slope.expression.subs(symbol, sympy.Rational(*x.as_integer_ratio()))).evalf(DIGITS)
         return Fraction(str(value))
-    except (LabError, TypeError, ValueError, AttributeError):  # it looks at numbers, or has no value there
+    except (LabError, TypeError, ValueError, AttributeError, RecursionError):  # no number, or a circle, as of floor
         return None
 
 

@@ -22,7 +22,8 @@ class BatchNorm1d(Module):
 
     In training (`model.train()`, as at first) mean and variance are those of the batch, and move the running ones:
     `running = (1 - momentum) * running + momentum * batch`, of the variance with n - 1 in the denominator, as in torch.
-    In use (`model.eval()`) they are the running ones, so each example is answered by itself.
+    In use (`model.eval()`) they are the running ones, so each example is answered by itself. `lab.jit` notices new ones
+    in a model that is an argument, not in one that a compiled function closes over.
 
     Shapes:
         x: (batch, n) or (batch, n, length) -> the same; scale, shift, running_mean, running_var: (n,), at first 1, 0,

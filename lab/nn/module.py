@@ -6,8 +6,9 @@ definition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy.typing as npt
 
@@ -18,6 +19,10 @@ from lab.errors import ArgumentError, UnsupportedError
 from lab.events import bus
 from lab.nn.state import fitting
 from lab.words import kind_of
+
+Seer: TypeAlias = "Callable[[Module, Any], None]"
+WATCH: ContextVar[Seer | None] = ContextVar("lab_watch", default=None)
+"""Told of each call of a module in this context, and of what it gave; None: nobody is."""
 
 
 class Module:
@@ -59,8 +64,12 @@ class Module:
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         if bus.sources:  # somebody records where operations come from
             with using(module=self.path):
-                return self.forward(*inputs, **options)
-        return self.forward(*inputs, **options)
+                out = self.forward(*inputs, **options)
+        else:
+            out = self.forward(*inputs, **options)
+        if (seen := WATCH.get()) is not None:
+            seen(self, out)
+        return out
 
     def __setattr__(self, name: str, value: Any) -> None:
         before = vars(self).get(name, self)

@@ -23,25 +23,35 @@ softplus = elementwise(
     "softplus", "x", "maximum(x, 0) + log1p(exp(-abs(x)))", ["sigmoid(x)"], precision="wide", looped=True,
     reference=lambda x: np.logaddexp(0, x), doc="log(1 + exp(x)) without overflow, elementwise: a smooth relu.",
 )  # fmt: skip
+_ZEROS = {char: np.zeros((), char) for char in "efd"}
+"""Ready made: NumPy converts a number as slowly as it rectifies 640."""
+
+
+def _rectified(x: Any, kink: float) -> Any:
+    return np.maximum(x, _ZEROS.get(x.dtype.char, 0) if type(x) is np.ndarray else 0)
+
+
 relu = elementwise(
     "relu", "x", "maximum(x, 0)", ["where(x > 0, ct, where(x == 0, kink * ct, 0.0))"], fixed={"kink": kink},
-    ufunc=lambda x, kink: np.maximum(x, 0), reference=lambda x: x * (x > 0), masks=True,
+    ufunc=_rectified, reference=lambda x: x * (x > 0), masks=True,
     samples=[Sample(s) for s in MORE_SHAPES[1]], method=True,
     doc="The larger of x and 0, elementwise; its slope at 0 is the convention `kinks`.",
 )  # fmt: skip
 
 
 def _keep(x: Any, mask: Any) -> Any:
-    """The entries of x where the mask holds, exactly 0 elsewhere, nan or not; four times as fast as np.where."""
+    """The entries of x where the mask holds, exactly 0 elsewhere, nan or not; of many, in a quarter of where's time."""
+    if x.size < 2000:
+        return np.where(mask, x, _ZEROS[x.dtype.char])
     bits = f"i{x.dtype.itemsize}"
     return (x.view(bits) & -mask.view(np.int8).astype(bits)).view(x.dtype)
 
 
 def _relu_rule(ct: Any, _out: Any, x: Any, *, kink: float) -> Any:
     """The rule of relu on arrays, the fast twin of its formula."""
-    if ct.dtype != x.dtype:
-        ct = ct.astype(x.dtype)
-    kept = _keep(ct, np.greater(x, 0))
+    if ct.dtype is not x.dtype:  # to compare dtypes takes longer
+        ct = ct.astype(x.dtype, copy=False)
+    kept = _keep(ct, np.greater(x, _ZEROS[x.dtype.char]))
     return kept + _keep(ct * ct.dtype.type(kink), np.equal(x, 0)) if kink else kept
 
 

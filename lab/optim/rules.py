@@ -49,6 +49,9 @@ class SGD(Optimizer):
         super().__init__(parameters, learning_rate, clip_norm=clip_norm, **named)
         self.nesterov = nesterov
 
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, nesterov=True)" if self.nesterov else super().__repr__()
+
     def update(self, values: Vector, gradients: Vector, slots: Slots) -> None:
         at = self._values
         rate, momentum, decay = at["learning_rate"], at["momentum"], at["weight_decay"]

@@ -6,13 +6,21 @@ The order is the lesson: `reveal` is locked until `commit`, and what was reveale
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.errors import ArgumentError, PredictionError
 
 Value = float | str
 """What is predicted: a number, or one of the choices."""
+
+UNITS: Mapping[str, tuple[str, ...]] = {
+    "B": ("bytes", "byte", "Bytes", "Byte"), "kB": (), "KiB": (), "MB": (), "MiB": (), "bits": ("bit", "b"),
+    "%": ("percent", "per cent"), "s": ("seconds", "second", "sec"), "ms": ("milliseconds", "millisecond"),
+    "steps": ("step",),
+}  # fmt: skip
+"""Units that a learner may write behind a number, each with its names, the first of which stands in sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +60,27 @@ class Outcome:
         )
 
 
-def shown(value: Value, unit: str = "") -> str:
-    """A value as a person writes it: four significant digits, with its unit.
+def shown(value: Value, unit: str = "", digits: int = 4) -> str:
+    """A value as a person writes it: whole numbers in full, others to four digits, with its unit.
 
     Example:
-        >>> shown(2.0), shown(0.123456, "s")
-        ('2', '0.1235 s')
+        >>> shown(2.0), shown(0.123456, "s"), shown(12345.0, "B"), shown(-0.5)
+        ('2', '0.1235 s', '12,345 B', '−0.5')
     """
-    text = value if isinstance(value, str) else f"{value:.4g}"
-    return f"{text} {unit}" if unit else text
+    if isinstance(value, str):
+        return value
+    form = ",.0f" if float(value).is_integer() and abs(value) < 10**15 else f",.{digits}g"
+    return f"{value:{form}} {unit}".rstrip().replace("-", "\N{MINUS SIGN}")
+
+
+def unit_words(unit: str) -> str:
+    """A unit in a sentence.
+
+    Example:
+        >>> unit_words("B"), unit_words("%"), unit_words("rows")
+        ('bytes', 'percent', 'rows')
+    """
+    return next(iter(UNITS.get(unit, ())), unit)
 
 
 class Prediction:
@@ -160,10 +180,27 @@ class Prediction:
             if value not in self.choices:
                 raise ArgumentError("that is not one of the choices", given=repr(value), hint=", ".join(self.choices))
             return str(value)
-        number = number_of(value)
+        number = number_of(self._without_unit(value))
         if not math.isfinite(number):
             raise ArgumentError("a prediction is a number here", given=repr(value), hint="for example 2, -0.5 or 1/3")
         return number
+
+
+    def _without_unit(self, value: object) -> object:
+        """The number alone of a text that ends in this prediction's unit; another unit is refused."""
+        found = re.fullmatch(r"(.*\d)\s*([A-Za-z%][A-Za-z% ]*)", value.strip()) if isinstance(value, str) else None
+        if found is None or not math.isfinite(number_of(found[1])):
+            return value
+        known = (self.unit, *UNITS.get(self.unit, ()))
+        if found[2] in known:
+            return found[1]
+        if any(found[2] in (unit, *names) for unit, names in UNITS.items()):
+            what = f"is a number in {unit_words(self.unit)}" if self.unit else "is a plain number, without a unit"
+            raise ArgumentError(
+                f"this prediction {what}", given=repr(value),
+                hint=f"for example {found[1]}{f' {self.unit}' if self.unit else ''}, if that is what you expect",
+            )  # fmt: skip
+        return value
 
 
 def number_of(value: object) -> float:

@@ -11,8 +11,9 @@ import numpy as np
 
 from lab.autograd import Tensor, wrap
 from lab.data import Batch
-from lab.events import ORIGIN, OpRecorded, ValueSeen, record
+from lab.events import ORIGIN, OpRecorded, ValueSeen, first_nonfinite, record
 from lab.events.cells import cell_of
+from lab.events.telling import Place
 
 
 class Origin(NamedTuple):
@@ -53,17 +54,12 @@ def origin_of_nonfinite(
             loss(model(wrap(batch.inputs)), batch.targets).backward()
     finally:
         ORIGIN.reset(token)
-    seen = rec.columns(ValueSeen)
-    bad = np.flatnonzero(seen["n_nonfinite"])
-    if not bad.size:
+    found = first_nonfinite(rec)
+    if found is None:
         return Origin("")
-    role, node, source = seen["role"][bad[0]], seen["node"][bad[0]], seen["source"][bad[0]]
-    where = _place(rec.columns(OpRecorded), source if role == "contribution" else node)
-    return Origin(f"first {_name(seen, bad[0])} in {'' if role == 'value' else 'the backward rule of '}{where}")
-
-
-def _name(seen: Any, row: int) -> str:
-    return "nan or inf" if seen["n_nonfinite"][row] > 1 else "nan or inf entry"
+    entry = "" if found.n_entries > 1 else " entry"
+    rule = "" if found.role == "value" else "the backward rule of "
+    return Origin(f"first nan or inf{entry} in {rule}{_told(found.place)}")
 
 
 _BELOW = ("threading", "concurrent", "dask", "distributed")
@@ -79,10 +75,8 @@ def _runs_it(file: str) -> bool:
     return False
 
 
-def _place(ops: Any, node: int) -> str:
-    row = int(np.flatnonzero(ops["node"] == node)[0])
-    module, file = ops["module"][row], ops["file"][row]
-    file = "" if _runs_it(file) else file  # no line of the user's: all frames are the lab's, and below them these
-    of = f" of layer {module!r}" if module else ""
+def _told(place: Place) -> str:
+    file = "" if _runs_it(place.file) else place.file  # no line of the user's: all frames are the lab's, and below them
+    of = f" of layer {place.module!r}" if place.module else ""
     name = cell_of(file) or PurePath(file).name
-    return f"{ops['op'][row]}{of}" + (f" ({name}, line {ops['line'][row]})" if file else "")
+    return f"{place.op}{of}" + (f" ({name}, line {place.line})" if file else "")

@@ -55,7 +55,8 @@ def fit(
         train: a Dataset or a pair (inputs, targets).
         validation: evaluated before the first step and after each epoch.
         loss: `(prediction, targets) -> scalar Tensor`, the mean over the batch.
-        optimizer: Adam with learning rate 1e-3 if none is given.
+        optimizer: Adam with learning rate 1e-3 if none is given. Its learning rate may follow a schedule, as in
+            `Adam(model.parameters(), Cosine(1e-3, n_steps))`, and `clip_norm=` keeps its gradients in bounds.
         rng: seed of the order of the examples.
         name: of the run; made unique.
         measure_every: steps from one measurement of all parameters and gradients to the next, 0 for none.

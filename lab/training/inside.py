@@ -125,7 +125,7 @@ class Inside:
             self.gate.open()
 
     def _look_back(self) -> None:
-        """A step is over, so all of it has passed the gate: which breakpoints were there from its beginning and not met."""
+        """A step is over: all of it has passed the gate, and met those of its breakpoints that it can."""
         self._unmet = tuple(name for name in self._awaited if name not in self.gate.met)
 
     def end(self) -> None:

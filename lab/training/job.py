@@ -15,6 +15,7 @@ from lab.events import (
     Evaluated,
     Event,
     HyperparameterChanged,
+    LayerMeasured,
     ParameterMeasured,
     RunFinished,
     RunStarted,
@@ -27,7 +28,10 @@ from lab.events.recording import Recording
 from lab.training.inside import Inside
 from lab.training.result import Result
 
-RECORDED = (RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, HyperparameterChanged, RunFinished)
+RECORDED = (
+    RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, LayerMeasured, HyperparameterChanged,
+    RunFinished,
+)  # fmt: skip
 """The kinds of events that a run records of itself, wherever it is carried out."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,16 @@ import numpy.typing as npt
 from lab.autograd import Tensor
 from lab.data import Batch, Dataset, Loader
 from lab.errors import GradientError, RunError
-from lab.events import Evaluated, HyperparameterChanged, ParameterMeasured, RunStarted, StepFinished, bus
+from lab.events import (
+    Evaluated,
+    Event,
+    HyperparameterChanged,
+    LayerMeasured,
+    ParameterMeasured,
+    RunStarted,
+    StepFinished,
+    bus,
+)
 from lab.events.gate import clock
 from lab.nn.module import Module, leaf_of
 from lab.optim import Optimizer
@@ -24,6 +34,7 @@ from lab.training.diagnosis import origin_of_nonfinite
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
 from lab.training.inside import Inside
 from lab.training.job import BreakpointError, Here
+from lab.training.layers import Watch
 from lab.training.measure import measured
 from lab.training.replica import Alone, Replica
 from lab.training.result import Result
@@ -82,6 +93,7 @@ class Training(Here):
         self._first_loss = math.nan
         self._sound = Sound(0, math.nan, optimizer.snapshot(), self._buffers())
         self._bounds: dict[str, float] = {}
+        self._watch: Watch | None = None  # of the step that is done now
         self._broke_at = 0  # the step in which a bound held last: done again, it passes
 
     @property
@@ -152,8 +164,9 @@ class Training(Here):
             return None
         self._broke_at = step
         name, bound = above[0]
-        what = "the loss" if name == "loss" else "the norm of the gradient"
-        return BreakpointError(f"{what} of step {step:,} is above {bound:g}, before its update", given=f"{found[name]:.6g}",
+        what = f"{'the loss' if name == 'loss' else 'the norm of the gradient'} of step {step:,}"
+        limit = f"{bound:g}".replace("-", "\N{MINUS SIGN}")
+        return BreakpointError(f"{what} is above {limit}, before its update", given=f"{found[name]:.6g}",
                      hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
 
     def _update(self, step: int, loss: float, batch: Batch, start: float, norm: float) -> None:
@@ -178,7 +191,9 @@ class Training(Here):
             for group in self.optimizer.groups:
                 group.gradients[...] = 0
             return math.nan
-        _, loss = loss_of(self.model, self.loss, mine)
+        self._watch = watch = Watch() if self._measures(self.step + 1, LayerMeasured) else None
+        with watch or nullcontext():
+            _, loss = loss_of(self.model, self.loss, mine)
         if not loss.requires_grad:
             raise unlearnable()
         value: float = loss.item()
@@ -228,10 +243,10 @@ class Training(Here):
         return next(self._batches)
 
     def _measure(self, step: int) -> None:
-        """Parameters and gradients as this step found them."""
-        if not self.measure_every or (step - 1) % self.measure_every or self.replica.rank:
-            return
-        if not any(listener.wants(ParameterMeasured) for listener in bus.listeners):
+        """Layers, parameters and gradients as this step found them."""
+        for event in self._watch.events(step) if self._watch is not None else ():
+            bus.emit(event)
+        if not self._measures(step, ParameterMeasured):
             return
         groups = self.optimizer.groups
         gradients = {id(p): g.gradients[at] for g in groups for p, at in zip(g.parameters, g.slices, strict=True)}
@@ -239,6 +254,11 @@ class Training(Here):
             name = p.name or str(i)
             bus.emit(measured(step, name, "value", p.value))
             bus.emit(measured(step, name, "gradient", gradients[id(p)]))
+
+    def _measures(self, step: int, kind: type[Event]) -> bool:
+        """Whether this copy measures at a step what somebody wants to hear of."""
+        due = self.measure_every and not (step - 1) % self.measure_every and not self.replica.rank
+        return bool(due) and any(listener.wants(kind) for listener in bus.listeners)
 
     def _look_back(self) -> None:
         """Evaluate, and keep the state to come back to if all of it is finite and the loss has not exploded."""

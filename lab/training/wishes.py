@@ -149,7 +149,7 @@ class Wishes(Worker):
                 bound = number(f"{name}_above", value, hint=f"run.break_on({name}_above=10)")
                 if not math.isfinite(bound):
                     raise ArgumentError("a bound is a finite number", given=f"{name}_above={bound}",
-                                        hint="nothing is above nan or inf; run.clear_breakpoint(name) ends one")  # fmt: skip
+                                        hint="to take one away: run.clear_breakpoint(name)")  # fmt: skip
                 return self._bound(name, bound)
         if "op" not in self.units:
             raise RunError(f"{self.name} cannot be held at an operation", given=self._where(),
@@ -181,7 +181,7 @@ class Wishes(Worker):
 
     @property
     def unmet_breakpoints(self) -> tuple[str, ...]:
-        """The names of those at places to which its last whole step did not come: a model may have no such operation."""
+        """The names of those at places to which its last whole step did not come, as an operation of other models."""
         return self._inside.unmet
 
     def clear_breakpoint(self, name: str) -> None:

@@ -13,12 +13,15 @@ import numpy as np
 
 from lab.events import (
     ActionFinished,
+    BackwardFinished,
+    BackwardStarted,
     ChoiceKnown,
     ChunkMoved,
     CostMeasured,
     ErrorMeasured,
     Evaluated,
     JacobianCompared,
+    LayerMeasured,
     LeafUsed,
     MemorySampled,
     NodeVisited,
@@ -117,7 +120,7 @@ def agree_chart(picture: Chart, drawn: Drawn) -> None:
         if path:
             assert np.allclose([path[:2], path[-2:]], there["ends"], atol=0.1), there["name"]
     counts = [t.y for t in traces if t.type == "bar"]
-    if counts:
+    if counts and counts[0].max():
         heights = np.array(drawn["bars"])
         assert np.allclose(heights / heights.max(), counts[0] / counts[0].max(), atol=0.02)
 
@@ -142,6 +145,35 @@ def graph(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     came = {str(n) for n, role in zip(seen["node"], seen["role"], strict=True) if role == "gradient"}
     assert {n for n, node in nodes.items() if node["gradient"]} == came
     assert {n: nodes[n]["sublabel"] for n in values} == {n: short(float(mean)) for n, mean in values.items()}
+
+
+def twice(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A box for each leaf and operation; a frame around those that ran while a walk did, which name what is outside."""
+    ops, nodes = rec.columns(OpRecorded, 0, p), drawn["nodes"]
+    starts, ends = rec.columns(BackwardStarted, 0, p), rec.columns(BackwardFinished)
+    within = {n: [int(r) for r, a, b in zip(starts["root"], starts["position"], ends["position"], strict=False)
+                  if a < at < b] for n, at in zip(ops["node"], ops["position"], strict=True)}  # fmt: skip
+    frames = {n: node for n, node in nodes.items() if node["kind"] == "frame"}
+    assert frames.keys() == {f"b{r}" for roots in within.values() for r in roots}
+    for n, roots in within.items():
+        box = nodes[str(n)]
+        inside = [name for name, f in frames.items()
+                  if abs(box["x"] - f["x"]) < f["w"] / 2 and abs(box["y"] - f["y"]) < f["h"] / 2]  # fmt: skip
+        assert inside == [f"b{r}" for r in roots]
+    parents = dict(zip(ops["node"], ops["parents"], strict=True))
+    named = {f"c{n}.{i}" for n, ps in parents.items() for i, q in enumerate(ps)
+             if q >= 0 and within.get(q, []) != within[n]}  # fmt: skip
+    assert {n for n, node in nodes.items() if n.startswith("c") and node["kind"] == "leaf"} == named
+    assert {*drawn["edges"]} == {f"{n}.{i}" for n, ps in parents.items() for i in range(len(ps))}
+
+
+def broken(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A graph, with a mark at each box of which a value or a gradient that is not finite was seen."""
+    graph(rec, p, k, drawn)
+    seen = rec.columns(ValueSeen, 0, p)
+    rows = zip(seen["node"], seen["role"], seen["n_nonfinite"], strict=True)
+    bad = {str(n) for n, role, count in rows if count and role != "contribution"}
+    assert {n for n, node in drawn["nodes"].items() if node["state"] == "trouble"} == bad
 
 
 def contributions(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -203,6 +235,22 @@ def stretched(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 
 SIDES = "one", "all"
+
+
+def layers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The first measured step and the newest, each with a line for each statistic; shares of dead units as bars."""
+    told = rec.columns(LayerMeasured, 0, p)
+    steps = np.asarray(told["step"])
+    lines = {(t["name"], i) for i, t in enumerate(drawn["traces"]) if t["type"] == "scatter"}
+    assert {name for name, _ in lines} == {f"step {steps[0]}", f"step {steps[-1]}"}
+    for name in {f"step {steps[0]}", f"step {steps[-1]}"}:
+        mine = steps == int(name.split()[1])
+        wanted = [np.asarray(told[field])[mine] for field in ("deviation", "gradient_norm", "mean")]
+        shown = [t["y"] for t in drawn["traces"] if t["name"] == name]
+        assert np.allclose(shown, wanted, rtol=1e-5)
+    (bars,) = [t["y"] for t in drawn["traces"] if t["type"] == "bar"]
+    mine = steps == steps[-1]
+    assert np.allclose(bars, 100 * np.asarray(told["n_dead"])[mine] / np.asarray(told["n_units"])[mine])
 
 
 def mapped(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -392,10 +440,10 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost,
-    "Broadcasting of shapes": stretched, "vmap": mapped,
+    "Broadcasting of shapes": stretched, "vmap": mapped, "Layers": layers,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
     "Memory over forward and backward": memory,
-    "One step of a network": graph,
+    "The gradient's graph": twice, "First nan": broken, "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
     "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,

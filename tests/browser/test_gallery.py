@@ -19,6 +19,7 @@ from widgets.gallery.exhibits import EXHIBITS, Exhibit, shown_of
 from widgets.pictures.theme import COLOURS
 from widgets.views.difference.view import DifferenceView
 from widgets.views.graph.view import GraphView
+from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -104,7 +105,7 @@ def test_every_player_steps_by_itself_and_says_what_it_shows(opened: Opened):
         if not slider.count():  # a picture of one moment
             continue
         played += 1
-        ends = [("Home", "0"), ("End", slider.get_attribute("max") or "")]
+        ends = [("Home", "1"), ("End", slider.get_attribute("max") or "")]
         for key, at in ends if exhibit.opens_at_end else ends[::-1]:
             said = words.text_content() or ""
             slider.focus()
@@ -140,7 +141,7 @@ def seen(region: Locator, frame: str) -> tuple[int, dict[str, Any]]:
     """The stop that is shown, from 1 on, and what is drawn; `frame` is "" for the one at which it opens."""
     slider = region.get_by_role("slider")
     if frame and slider.count():
-        move = "(e, at) => { e.value = at * e.max; e.dispatchEvent(new Event('input')); }"
+        move = "(e, at) => { e.value = 1 + at * (e.max - 1); e.dispatchEvent(new Event('input')); }"
         slider.evaluate(move, float(frame))
         # A chart is drawn in the next picture of the screen, a scene at once.
         region.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
@@ -164,5 +165,5 @@ def test_what_is_drawn_is_the_picture_of_the_view_and_what_the_recording_says(
         p = int(stops[k - 1])
         agree(view.picture_at(p), found)
         BY_TITLE[exhibit.title](view.recording, p, k, found)
-        searched = exhibit.view in {GraphView, WhyView} and len(found["nodes"]) > 15
+        searched = exhibit.view in {GraphView, VmapView, WhyView} and len(found["nodes"]) > 15
         assert region.locator(".lab-search:visible").count() == searched, "only where searching is of use"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,29 @@ def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_
     page.wait_for_function(IN_STAGE, arg=f"#{first}")
     assert stage.evaluate("e => e.clientHeight") == height, "the page does not jump"
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "unbegun-and-back.png")
+    assert lab.errors == []
+
+
+def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(lab_page: Open, shots: Path):
+    lab = lab_page(DEEP)
+    page = lab.page
+    lab.kernel("player.to_end(); view.open_all()")
+    page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 20")
+    around = page.locator(".lab-minimap").first.bounding_box()
+    assert around is not None
+    y = around["y"] + around["height"] / 2
+    page.mouse.move(around["x"] + 20, y)
+    page.mouse.down()
+    page.mouse.move(around["x"] + around["width"] - 20, y, steps=4)
+    page.mouse.up()
+    lab.kernel("import json")
+    for name in ("Close all", "Start"):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.get_by_role("button", name="Open all", exact=True)).to_be_visible()
+        there = "[n.id for n in view.picture_at(view.position).nodes if n.kind != 'constant']"
+        for key in json.loads(lab.kernel(f"print(json.dumps({there}))")):
+            page.wait_for_function(IN_STAGE, arg=f"#{key}")
+        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"far-out-{name.split()[0].lower()}.png")
     assert lab.errors == []
 
 

@@ -39,7 +39,7 @@ def made(k):
     makes = (lambda: GraphView(graph), lambda: LossView(run), lambda: GradientView(run), lambda: RingView(ring),
              lambda: DataParallelView(ring), lambda: PipelineView(ring), lambda: ClusterView(ring),
              lambda: WhyView(graph, "x"), lambda: ContributionView(graph), lambda: DualView(graph),
-             lambda: VisitsView(graph), lambda: BroadcastView(graph), lambda: VmapView(graph),
+             lambda: VisitsView(graph), lambda: BroadcastView(graph), lambda: VmapView(graph), lambda: LayersView(run),
              lambda: Player(GraphView(graph)),
              lambda: DifferenceView(graph, graph))
     return makes[k % len(makes)]()

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import plotly.graph_objects as go
 import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.test_ranks import ring_of_four
 from widgets.export.page import Frame, write_page
+from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.theme import axes
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -92,3 +96,76 @@ def test_on_a_projector_a_wide_picture_begins_as_large_as_it_can_be_read_in_any_
     assert first["high"] > 16
     assert (first["inside"][0], first["map"]) == ("n0", True)
     assert small["inside"] == ["a", "b"]
+
+
+RING = """() => {
+  const stage = document.querySelector(".lab-stage"), box = stage.getBoundingClientRect();
+  const ranks = [...stage.querySelectorAll('.lab-node[data-kind="rank"], .lab-node[data-key]')];
+  const inside = ranks.every(node => {
+    const own = node.getBoundingClientRect();
+    return own.width > 0 && own.left >= box.left && own.right <= box.right && own.bottom <= box.bottom;
+  });
+  const heading = stage.querySelector('.lab-mark-words[data-kind="heading"]').getBoundingClientRect();
+  return { inside, wide: box.width, high: box.height, above: heading.top - box.top, letters: heading.height };
+}"""
+
+
+def test_a_ring_that_becomes_narrow_is_seen_whole_and_its_stage_becomes_low(
+    browser: Browser, tmp_path: Path, shots: Path
+):
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(ring_of_four().export(tmp_path / "ring.html").as_uri())
+    page.wait_for_selector("body[data-lab-ready]")
+    wide = page.evaluate(RING)
+    page.set_viewport_size({"width": 430, "height": 800})
+    page.wait_for_function("w => document.querySelector('.lab-stage').clientWidth < w", arg=wide["wide"])
+    page.wait_for_function(f"() => ({RING})().inside")
+    narrow = page.evaluate(RING)
+    page.screenshot(path=str(shots / "narrow-ring.png"))
+    assert narrow["above"] < 30, "no empty room above"
+    assert narrow["letters"] > 8
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_function(f"high => ({RING})().high === high", arg=wide["high"])
+    page.close()
+
+
+LEGEND = """() => {
+  const plot = document.querySelector(".lab-plot"), top = plot.getBoundingClientRect().top;
+  return { under: plot.querySelector(".legend").getBoundingClientRect().bottom - top, plot: plot._fullLayout._size.t,
+           range: JSON.stringify(plot._fullLayout.xaxis.range) };
+}"""
+
+
+@pytest.fixture
+def chart(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    traces = [go.Scatter(y=[1000.0, 2000.0 + k, 3000.0], name=f"the line called {k}") for k in range(4)]
+    drawn = Chart(go.Figure(traces, layout=axes("step", "loss")), caption="Four lines.", title="Loss")
+    page = browser.new_page(viewport={"width": 430, "height": 700}, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(write_page(tmp_path / "chart.html", [Frame("all", (drawn,))], "Chart").as_uri())
+    page.wait_for_selector(".lab-plot .legend")
+    yield page
+    page.close()
+
+
+def test_a_chart_that_becomes_wide_has_its_legend_above_its_curves(chart: Page, shots: Path):
+    assert chart.evaluate(LEGEND)["plot"] > 60, "in a narrow window the legend has two rows"
+    chart.set_viewport_size({"width": 1200, "height": 700})
+    chart.wait_for_function(f"() => ({LEGEND})().plot < 60")
+    assert chart.evaluate(LEGEND)["under"] <= chart.evaluate(LEGEND)["plot"]
+    chart.screenshot(path=str(shots / "wide-chart.png"))
+    ticks = chart.locator(".ytick text").all_text_contents()
+    assert "2,000" in ticks, "thousands are written as in the words around it"
+
+
+def test_the_tools_of_a_chart_are_for_the_mouse_and_say_which_chart_they_are_of(chart: Page):
+    plot = chart.locator(".lab-plot")
+    plot.focus()
+    chart.keyboard.press("Tab")
+    assert chart.evaluate("document.activeElement.closest('.lab-plot') === null"), "the chart is one stop"
+    before = chart.evaluate(LEGEND)["range"]
+    plot.hover()
+    chart.get_by_role("button", name="Zoom in: Loss").click()
+    chart.wait_for_function(f"before => ({LEGEND})().range !== before", arg=before)
+    assert chart.get_by_role("toolbar", name="tools of Loss").count() == 1

@@ -225,7 +225,7 @@ def test_with_reduced_motion_nothing_glides_and_no_token_moves(browser: Browser,
     place = page.evaluate(
         """() => {
              const slider = document.querySelector("input[type=range]");
-             slider.value = 5;
+             slider.value = 6;
              slider.dispatchEvent(new Event("input"));
              return document.querySelector('.lab-node[data-key="#m"]').getAttribute("transform");
            }"""

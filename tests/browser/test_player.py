@@ -221,9 +221,55 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-light.png")
     live.theme("JupyterLab Dark")
     live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-dark.png")
-    page.get_by_role("button", name="remove bookmark 1").click()
+    focused = "() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+    slider.focus()
+    for key, note in (("ArrowRight", "four"), ("ArrowRight", "five")):
+        page.keyboard.press(key)
+        page.keyboard.press("b")
+        page.keyboard.type(note)
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name=note, exact=False).first.wait_for()
+        slider.focus()
+    expect(page.get_by_role("button", name="Change its note")).to_be_attached()
+    page.get_by_role("button", name="rename bookmark 2").click()
+    page.get_by_label("note of bookmark 2").fill("the fourth")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="4: the fourth", exact=True).wait_for()
+    assert page.evaluate(focused) == "rename bookmark 2"
+    page.get_by_role("button", name="remove bookmark 1").dblclick()
+    expect(page.locator("summary", has_text="Bookmarks (2)")).to_be_visible()
+    live.until("print([b.note for b in player.bookmarks])", "['the fourth', 'five']")
+    assert page.evaluate(focused) == "Undo: put back 3: where the gradient begins"
+    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-undo.png")
+    page.keyboard.press("Enter")
+    live.until("print([b.note for b in player.bookmarks])", "['where the gradient begins', 'the fourth', 'five']")
+    page.get_by_role("button", name="rename bookmark 1").wait_for()
+    assert page.evaluate(focused) == "rename bookmark 1"
+    for _ in range(3):
+        page.get_by_role("button", name="remove bookmark 1").click()
     live.until("print(player.bookmarks)", "[]")
     assert live.errors == []
+
+
+COMB = """
+const root = document.createElement("div");
+root.style.width = "516px";
+document.body.append(root);
+const timeline = createTimeline(root, "Moment", { seek() {}, go() {} });
+timeline.draw({ n: 2001, marks: Array.from({ length: 400 }, (_, k) => [5 * k, `step ${5 * k}`]) });
+window.done = true;
+"""
+
+
+def test_marks_that_cannot_be_told_apart_are_thinned_out_and_more_are_seen_where_there_is_room(browser: Browser):
+    page = browser.new_page()
+    page.set_content("<main></main>")
+    page.add_script_tag(type="module", content=bundle("timeline.js") + COMB)
+    page.wait_for_function("() => window.done && document.querySelectorAll('.lab-tick').length === 100")
+    assert page.locator(".lab-tick").nth(1).get_attribute("title").endswith("“Next mark” goes to each")
+    page.evaluate("() => (document.querySelector('.lab-timeline').style.width = '1016px')")
+    page.wait_for_function("() => document.querySelectorAll('.lab-tick').length === 200")
+    page.close()
 
 
 STALE = """
@@ -247,5 +293,5 @@ def test_news_that_are_older_than_what_the_reader_wants_do_not_take_the_thumb_ba
     assert page.evaluate("window.sought") == [5, 4, 3]
     page.evaluate("() => window.timeline.draw({ at: 3 })")
     page.evaluate("() => window.timeline.draw({ at: 1 })")
-    assert page.evaluate("window.timeline.slider.value") == "1", "once they agree it follows the player again"
+    assert page.evaluate("window.timeline.slider.value") == "2", "once they agree it follows the player again"
     page.close()

@@ -80,10 +80,59 @@ def test_a_bound_typed_before_a_slow_kernel_answers_is_kept(lab_page: Open):
         lab.page.get_by_label("Bound or place", exact=True).fill("0")
     finally:
         os.kill(kernel, signal.SIGCONT)
-    lab.page.get_by_text("a number, as 10", exact=True).wait_for()  # the kernel's answer to the choice has come
+    lab.page.get_by_text("a number, as 10", exact=True).wait_for()
     button(lab, "Add").click()
     button(lab, "gradient above 0").wait_for()
     lab.kernel("run.stop()")
+    assert lab.cell_errors() == []
+    assert lab.errors == []
+
+
+def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page: Open, shots: Path):
+    lab = lab_page(STEPPED)
+    lab.theme("JupyterLab Light")
+    says(lab, "‖ paused")
+    field = lab.page.get_by_label("Bound or place", exact=True)
+    choose(lab, "Break on", "operation or module")
+    field.fill("reluu")
+    field.press("Enter")
+    says(lab, "did you mean 'relu'")
+    kernel = int(lab.kernel("import os; print(os.getpid())"))
+    os.kill(kernel, signal.SIGSTOP)  # a busy kernel, to which text and click come together
+    try:
+        field.fill("relu")
+        button(lab, "Add").dblclick()
+    finally:
+        os.kill(kernel, signal.SIGCONT)
+    button(lab, "forward through 'relu'").wait_for()
+    lab.page.wait_for_function("() => !document.body.textContent.includes('did you mean')")
+    lab.page.wait_for_function("() => document.querySelector('.lab-breakpoints input').value === ''")
+    for text in ("tanh", "matmul"):
+        field.fill(text)
+        field.press("Enter")
+        button(lab, f"forward through '{text}'").wait_for()
+    lab.kernel("run.step(); run.wait_until('paused', timeout=60)")
+    lab.kernel("run.clear_breakpoint(\"forward through 'relu'\"), run.clear_breakpoint(\"forward through 'matmul'\")")
+    lab.kernel("run.step(2); run.wait_until('paused', timeout=60)")
+    button(lab, "forward through 'tanh' (not in the last step)").wait_for()
+    choose(lab, "Break on", "loss above")
+    for bound in ("-1", "-2"):
+        field.fill(bound)
+        button(lab, "Add").click()
+        button(lab, f"loss above −{bound[1:]}").wait_for()
+    says(lab, "loss above −2 takes the place of loss above −1")
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "breakpoints-light.png")
+    lab.theme("JupyterLab Dark")
+    lab.shoot(".jp-Cell .jp-OutputArea", shots / "breakpoints-dark.png")
+    focused = "() => document.activeElement.textContent"
+    button(lab, "loss above −2").click()
+    button(lab, "loss above −2").wait_for(state="detached")
+    assert lab.page.evaluate(focused) == "forward through 'tanh' (not in the last step)"
+    lab.page.keyboard.press("Enter")
+    button(lab, "forward through 'tanh' (not in the last step)").wait_for(state="detached")
+    assert lab.page.evaluate(focused) == "Add"
+    button(lab, "Stop").click()
+    lab.page.wait_for_function("() => document.querySelector('.lab-breakpoints input').disabled")
     assert lab.cell_errors() == []
     assert lab.errors == []
 

@@ -35,6 +35,10 @@ def test_a_function_that_looks_at_its_number_is_differentiated_in_longdouble():
     assert abs(found.value - COS_1) < Fraction(1, 10**15)
 
 
+def test_where_algebra_runs_in_circles_differences_find_the_truth():
+    assert truth_of(lambda x: lab.floor(x) * x, np.float64(2.5)).value == 2
+
+
 def test_the_errors_are_those_of_exact_arithmetic_on_what_was_computed():
     steps = [1e-13, 1e-9, 1e-3]
     found = lab.measure_errors(lab.sin, 1.0, steps=steps)
@@ -109,7 +113,9 @@ def test_a_mistake_in_the_function_is_its_own():
     (lambda: lab.measure_errors(lab.sin, 1.0, steps=[1e-3, 1e-6]), ArgumentError, "ascending"),
     (lambda: lab.measure_errors(lab.sin, 1.0, truth="about one"), ArgumentError, "as a number"),
     (lambda: lab.measure_errors(lambda x: math.sin(x), 1.0), GradientError, "cannot find out"),
-    (lambda: lab.measure_errors(lambda x: x if x > 1 else 2 * x, 1.0), GradientError, "kink"),
+    (lambda: lab.measure_errors(lambda x: x if x > 1 else 2 * x, 1.0), GradientError, "given: in longdouble|kink"),
+    (lambda: lab.measure_errors(abs, 0.0), GradientError, "at a kink there is none"),
+    (lambda: lab.measure_errors(lab.floor, 1.0), GradientError, "at a kink there is none"),
 ])  # fmt: skip
 def test_what_cannot_be_measured_is_refused_in_three_lines(call, error, words):
     with pytest.raises(error, match=words) as caught:

@@ -234,6 +234,8 @@ def test_a_state_of_other_parameters_is_refused_and_changes_nothing():
 
 
 def test_an_optimiser_prints_its_hyperparameters():
+    text = "SGD(learning_rate=0.5, momentum=0.9, weight_decay=0, nesterov=True)"
+    assert repr(SGD([leaf()], 0.5, momentum=0.9, nesterov=True)) == text
     assert (
         repr(AdamW([leaf()])) == "AdamW(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.01)"
     )

@@ -124,9 +124,23 @@ def test_revealing_what_was_not_asked_says_what_was(lesson):
 
 def test_every_control_of_a_card_has_a_label(lesson):
     for card in (asked(lesson), lesson.predict("who", "wins", answer=lambda: "x", choices=("x", "y"))):
-        assert card.input.description == "I expect"
+        assert card.input.description == f"I expect {card.name}"
         assert card.button.description == "Commit"
         assert card.name in card.button.tooltip
+
+
+def test_a_field_says_its_unit_and_takes_a_number_with_it(lesson):
+    card = lesson.predict("sent", "by rank 0", answer=lambda: 1096.0, unit="B")
+    words = [w.value for row in card.children for w in getattr(row, "children", ()) if isinstance(w, ipw.Label)]
+    assert words == ["bytes"]
+    assert card.input.placeholder == "a number in bytes"
+    card.input.value = "1096 KiB"
+    card.button.click()
+    assert "this prediction is a number in bytes" in card.status.text
+    card.input.value = "1096 bytes"
+    card.button.click()
+    assert "Committed: 1,096 B. Now run on." in card.status.text
+    assert lesson.reveal("sent").text == "You said 1,096 B, and so it is."
 
 
 def test_a_card_is_displayed_as_a_still_picture_and_a_live_one(lesson, monkeypatch):

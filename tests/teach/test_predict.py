@@ -1,6 +1,7 @@
 """Predictions keep their order: commit, then reveal, then no more."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,31 @@ def test_what_is_no_number_is_refused_with_an_example(value):
     p = Prediction("x", answer=lambda: 1)
     with pytest.raises(ArgumentError, match="a prediction is a number here"):
         p.commit(value)
+    assert p.guess is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "said", "number"),
+    [("B", "96 B", 96.0), ("B", "96bytes", 96.0), ("B", " 1/2 byte ", 0.5), ("%", "12,5 %", 12.5),
+     ("%", "12 percent", 12.0), ("ms", "1e-3 ms", 1e-3), ("rows", "3 rows", 3.0)],
+)  # fmt: skip
+def test_a_number_may_stand_before_its_unit(unit, said, number):
+    p = Prediction("x", answer=lambda: number, unit=unit)
+    p.commit(said)
+    assert p.guess == number
+
+
+@pytest.mark.parametrize(
+    ("unit", "said", "words"),
+    [("B", "96 KiB", "this prediction is a number in bytes\ngiven: '96 KiB'\nhint:  for example 96 B"),
+     ("%", "96 bytes", "this prediction is a number in percent\ngiven: '96 bytes'\nhint:  for example 96 %"),
+     ("", "96 B", "this prediction is a plain number, without a unit\ngiven: '96 B'\nhint:  for example 96, if"),
+     ("B", "96 parrots", "a prediction is a number here\ngiven: '96 parrots'")],
+)  # fmt: skip
+def test_another_unit_is_refused_by_name(unit, said, words):
+    p = Prediction("x", answer=lambda: 1, unit=unit)
+    with pytest.raises(ArgumentError, match=re.escape(words)):
+        p.commit(said)
     assert p.guess is None
 
 

@@ -24,13 +24,16 @@ class FakeRun:
         self.recording = training(falling(10))
         self.rewound = threading.Event()
         self.units, self.breakpoints, self.graph = ("step", "op", "node"), (), None
-        self.is_inside = False
+        self.is_inside, self.unmet_breakpoints = False, ()
 
     def break_on(self, **condition):
         self.calls.append(condition)
         if condition.get("at") == "nowhere":
             raise RunError("fake knows no such place", given="nowhere", hint="elsewhere")
+        if "loss_above" in condition:
+            self.breakpoints = tuple(known for known in self.breakpoints if "loss_above" not in known)
         self.breakpoints += (str(condition),)
+        return str(condition)
 
     def clear_breakpoint(self, name):
         self.breakpoints = tuple(known for known in self.breakpoints if known != name)
@@ -201,68 +204,80 @@ def test_step_lets_pass_what_is_chosen(controls, run):
     assert run.calls == ["step op", "step node", "step"]
 
 
-def entered(field, text):
-    """Enter, as ipywidgets tells it: first that it was pressed, then what the text is."""
-    field._handle_custom_msg({"event": "submit"}, [])
-    field.value = text
+def asked(controls, **message):
+    """What the page says, in one message."""
+    row = controls._breakpoints.widget
+    row._handle_custom_msg(message, [])
+    return row.listed
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "asked"),
+    ("kind", "given", "wanted"),
     [
         ("loss above", "2,5", {"loss_above": 2.5}),
+        ("loss above", "−1", {"loss_above": -1.0}),
         ("gradient norm above", " 1e3 ", {"gradient_above": 1000.0}),
         ("first nan or inf", "", {"nonfinite": True}),
         ("operation or module", "matmul", {"at": "matmul"}),
         ("backward through", "0", {"at": "0", "backward": True}),
     ],
 )
-def test_breakpoints_are_set_shown_and_taken_away(controls, run, kind, given, asked):
-    row = controls._breakpoints
-    row.kind.value = kind
-    if given:
-        entered(row.value, given)
-    else:
-        row.add.click()
-    assert run.calls == [asked]
-    (shown,) = row._list.children
-    assert (shown.description, row.value.value) == (str(asked), "")
-    shown.click()
-    assert run.breakpoints == row._list.children == ()
+def test_breakpoints_are_set_shown_and_taken_away(controls, run, kind, given, wanted):
+    ((name, _),) = asked(controls, add=[kind, given])
+    assert run.calls == [wanted]
+    assert name == str(wanted)
+    assert asked(controls, remove=name) == []
+    assert run.breakpoints == ()
+    assert asked(controls, remove=name) == [], "a second click on what has gone"
 
 
 @pytest.mark.parametrize(("kind", "given", "problem"), [("loss above", "much", "a bound is a number"),
                                                         ("operation or module", "nowhere", "fake knows no such place"),
-                                                        ("loss above", "", "needs a bound or a place")])  # fmt: skip
-def test_a_breakpoint_that_is_refused_is_explained_below_the_controls(controls, run, kind, given, problem):
-    row = controls._breakpoints
-    row.kind.value = kind
-    if given:
-        entered(row.value, given)
-    else:
-        row.add.click()
+                                                        ("loss above", " ", "needs a bound or a place")])  # fmt: skip
+def test_a_breakpoint_that_is_refused_is_explained_until_one_is_right(controls, run, kind, given, problem):
+    assert asked(controls, add=[kind, given]) == []
     assert problem in controls._parts["text"].text
-    assert run.breakpoints == ()
+    asked(controls, add=["operation or module", "relu"])
+    assert run.breakpoints == ("{'at': 'relu'}",)
+    assert controls._parts["text"].text == "▶ running"
 
 
-def test_a_bound_that_was_typed_is_added_once_by_a_click_and_not_by_leaving_the_field(controls, run):
-    row = controls._breakpoints
-    row.value.value = "7"  # what the page says when the field loses the focus, before it says that Add was clicked
+def test_a_field_is_emptied_of_what_was_added_and_keeps_what_was_refused(controls, monkeypatch):
+    told = []
+    monkeypatch.setattr(controls._breakpoints.widget, "send", told.append)
+    asked(controls, add=["operation or module", "nowhere"])
+    assert told == [], "what was refused stays, to be put right"
+    asked(controls, add=["operation or module", " relu"])
+    assert told == [{"added": " relu"}]
+
+
+def test_a_bound_that_takes_the_place_of_another_says_so(controls, run):
+    asked(controls, add=["loss above", "2.5"])
+    assert "takes the place" not in controls._parts["text"].text
+    asked(controls, add=["loss above", "3"])
+    assert "{'loss_above': 3.0} takes the place of {'loss_above': 2.5}" in controls._parts["text"].text
+
+
+def test_a_breakpoint_that_the_last_step_did_not_come_to_says_so(controls, run):
+    run.breakpoints, run.unmet_breakpoints = ("loss above -1", "forward through 'tanh'"), ("forward through 'tanh'",)
+    controls.refresh()
+    assert [words for _, words in controls._breakpoints.widget.listed] == [
+        "loss above −1", "forward through 'tanh' (not in the last step)"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [{}, {"add": "loss above"}, {"add": ["of another page", "3"]}, {"remove": 3}, None])
+def test_a_message_that_is_not_understood_is_left_alone(controls, run, content):
+    controls._breakpoints.widget._received(None, content, [])
     assert run.calls == []
-    row.add.click()
-    assert run.calls == [{"loss_above": 7.0}]
-    assert "needs a bound" not in controls._parts["text"].text
-    row.value.value = "5"
-    row.kind.value = "gradient norm above"
-    assert row.value.value == "5", "what was typed is not lost by choosing another kind"
 
 
-def test_enter_adds_also_where_the_text_comes_first(controls, run):
-    row = controls._breakpoints
-    row.value.value = "7"
-    row.value._handle_custom_msg({"event": "submit"}, [])
-    assert run.calls == [{"loss_above": 7.0}]
-    assert row.value.value == ""
+def test_nothing_of_a_run_that_has_ended_can_be_asked_for(controls, run):
+    asked(controls, add=["loss above", "2.5"])
+    run.state = "stopped"
+    controls.refresh()
+    assert (controls._breakpoints.widget.ended, controls._breakpoints.widget.listed) == (True, [])
+    assert controls._parts["by"].disabled
 
 
 def test_a_run_whose_operations_run_elsewhere_offers_neither_their_steps_nor_breakpoints_at_them():
@@ -271,7 +286,8 @@ def test_a_run_whose_operations_run_elsewhere_offers_neither_their_steps_nor_bre
     made = RunControls(run)
     assert made.widget is not None
     assert made._parts["by"].layout.display == "none"
-    assert made._breakpoints.kind.options == ("loss above", "gradient norm above")
+    assert [kind for kind, _ in made._breakpoints.widget.kinds] == ["loss above", "gradient norm above"]
+    assert made._breakpoints.widget.field == "Bound"
     made.dispose()
 
 
@@ -391,6 +407,31 @@ def test_the_graph_of_a_held_step_is_folded_away_while_the_run_goes_on_without_i
     made.dispose()
 
 
+def test_the_picture_of_a_step_can_be_closed_and_comes_back_when_the_run_is_held_elsewhere(digits_run):
+    run = digits_run
+    made = RunControls(run)
+    assert made.widget is not None
+    picture = made._step_picture
+    run.step(3, of="op")
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    close, _ = picture.widget.children
+    assert close.description == "Close picture"
+    close.click()
+    made.refresh()
+    assert picture.widget.children == ()
+    run.resume()
+    made.refresh()
+    assert picture.widget.children == (), "a run that goes on has nothing to show"
+    run.pause()
+    assert run.wait_until("paused", timeout=30)
+    run.step(2, of="op")
+    assert run.wait_until("paused", timeout=30)
+    made.refresh()
+    assert len(picture.widget.children) == 2
+    made.dispose()
+
+
 def test_the_words_for_where_a_run_is_held_name_the_box_of_the_picture():
     import lab
     from lab.nn import mlp
@@ -429,27 +470,5 @@ def test_a_page_that_shows_the_controls_is_told_again_what_it_may_have_missed(ru
         controls._tick()
     assert sent == {
         "bar": {"value", "bar_style"}, "where": {"value"}, "Pause": {"description", "icon", "disabled"},
-        "Step": {"disabled"}, "Stop": {"disabled"}, "text": {"text"},
+        "Step": {"disabled"}, "by": {"disabled"}, "Stop": {"disabled"}, "text": {"text"},
     }  # fmt: skip
-
-
-def test_a_click_on_add_that_overtakes_the_text_adds_it_when_it_comes(run, controls):
-    row = controls._breakpoints
-    row.add.click()
-    assert "a breakpoint needs a bound" in controls._parts["text"].text
-    row.kind.value = "gradient norm above"
-    row.value.value = "9"
-    assert run.breakpoints == (), "asked for of another kind, and forgotten"
-    row.value.value = ""
-    row.add.click()
-    row.value.value = "2.5"
-    assert run.calls == [{"gradient_above": 2.5}]
-    assert "needs a bound" not in controls._parts["text"].text
-
-
-def test_enter_adds_a_kind_that_needs_no_bound_and_leaves_nothing_waiting(run, controls):
-    row = controls._breakpoints
-    row.kind.value = "first nan or inf"
-    row.value._handle_custom_msg({"event": "submit"}, [])
-    row.value.value = "3"
-    assert run.calls == [{"nonfinite": True}]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -17,6 +17,9 @@ from lab.events import OpRecorded
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from tests.widgets.golden import leaf, recorded
 from widgets.fold import Stretch
+from widgets.pictures.geometry import edge_shape
+from widgets.pictures.measure import text_width
+from widgets.pictures.scene import Node
 from widgets.pictures.theme import short
 from widgets.pictures.tree import tree_of
 from widgets.views.graph.group import Group
@@ -121,6 +124,15 @@ def test_a_transformer_opens_by_module_with_its_blocks_as_one():
     nothing_is_lost(view)
 
 
+def test_open_groups_are_called_by_their_names_and_need_no_legend():
+    view = GraphView(TRANSFORMER)
+    view.open_all()
+    marks = dict(end(view).legend)
+    assert "frame" not in marks
+    assert marks["done"] == "gradient complete"
+    assert "gradient complete" not in dict(view.picture_at(40).legend).values()
+
+
 def test_a_transformer_block_reads_as_one():
     model = TransformerBlock(8, 2, rng=0)
     x = lab.tensor(np.random.default_rng(0).normal(size=(2, 5, 8)), requires_grad=True, name="x")
@@ -200,7 +212,7 @@ def test_a_group_of_one_operation_is_drawn_and_told_as_that_operation():
     scene = end(view)
     relus = [n for n in scene.nodes if "relu" in n.label]
     assert [(n.label, n.kind, n.fold) for n in relus] == [("v₃ = relu(v₂)", "op", ""), ("v₆ = relu(v₅)", "op", "")]
-    assert [n.label for n in scene.nodes if n.kind == "group"] == ["0", "2", "4"]
+    assert [n.label for n in scene.nodes if n.kind == "group"] == ["layer 0", "layer 2", "layer 4"]
     nothing_is_lost(view)
     assert view.widget is not None
     view.select(relus[0].id)
@@ -216,7 +228,7 @@ def test_a_group_of_one_operation_with_a_tensor_of_its_own_stays_a_group():
     model = nn.Sequential(nn.Linear(3, 3, bias=False, rng=0), nn.Tanh())
     with lab.record(detail="value") as rec:
         model(np.ones((2, 3))).sum().backward()
-    assert next((n.kind, n.label) for n in end(GraphView(rec, most=1)).nodes) == ("group", "0")
+    assert next((n.kind, n.label) for n in end(GraphView(rec, most=1)).nodes) == ("group", "layer 0")
 
 
 def test_a_formula_without_room_keeps_its_operation_and_is_whole_for_a_reader_who_asks():
@@ -238,7 +250,7 @@ def test_a_gradient_that_several_passes_added_to_says_so_beside_the_values_of_on
     bias = box(scene, "bias")
     entry = view.state_at(len(view.recording)).entries[int(bias.id)]
     norm = short(float(np.linalg.norm(np.add(entry.before, entry.gradient.value))))
-    assert (entry.n_summed, bias.gradient) == (3, f"grad sum of 3: norm {norm}")
+    assert (entry.n_summed, bias.gradient) == (3, f"grad sum: norm {norm}")
     assert "added to what was stored before (sum over 3 backward walks)" in bias.aria
     assert "sums over 3 backward walks, not over this pass alone" in scene.caption
     assert "sum over" not in GraphView(net(), most=5).text_at(len(net()))
@@ -517,14 +529,53 @@ def test_a_pinned_node_stays_on_the_picture_when_its_group_is_closed():
     group = box(scene, "blocks × 3").id
     assert any(e.source == node and e.target == group for e in scene.edges)
     ways = {(e.source, e.target): e.label for e in scene.edges}
-    assert ways[group, node].endswith("out of the group")
-    assert ways[node, group].endswith("back into it")
+    assert ways[group, node].endswith("out")
+    assert ways[node, group].endswith("back")
     assert "is pinned: a part of the group beside it;" in scene.caption
     assert "no cycle" in scene.caption
+    assert ("pin", "pinned") in scene.legend
     nothing_is_lost(view)
     nothing_overlaps(scene)
     view.pin(node)
     assert node not in {n.id for n in end(view).nodes}
+    assert ("pin", "pinned") not in end(view).legend
+
+
+@pytest.mark.parametrize("direction", ["right", "down"])
+def test_arrows_between_a_group_and_its_pinned_parts_have_room_for_their_words(direction):
+    view = GraphView(TRANSFORMER, direction=direction)
+    end(view)
+    attention = next(g for g in view.large.groups.roots[0].within() if g.path == "blocks/1/attention")
+    parts = [str(attention.nodes[k]) for k in (3, 5, 9)]
+    for node in parts:
+        view.pin(node)
+    scene = end(view)
+    nodes = {n.id: n for n in scene.nodes}
+    own = [e for e in scene.edges if {e.source, e.target} <= {*parts, box(scene, "blocks × 3").id}]
+    assert len(own) >= 6
+    words = []
+    for edge in own:
+        x, y = edge_shape(edge, nodes).middle
+        half = text_width(edge.label, 12) / 2 + 3
+        words.append(Node(edge.id, x, y, 2 * half, 18, edge.label))
+    solid = [n for n in (*scene.nodes, *words) if n.kind != "frame"]
+    for a, b in combinations(solid, 2):
+        assert abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2, (a, b)
+
+
+def test_a_group_is_as_far_as_its_parts_are_pinned_or_not():
+    view = GraphView(TRANSFORMER)
+    before = {n.label: n.state for n in end(view).nodes}
+    assert before["blocks × 3"] == "done"
+    group = next(g for g in view.large.groups.roots[0].within() if g.path == "blocks/1/attention")
+    view.pin(str(group.nodes[5]))
+    plain = GraphView(TRANSFORMER)
+    for position in range(0, len(TRANSFORMER), 20):
+        states = {n.label: n.state for n in plain.picture_at(position).nodes}
+        shut = next((n for n in view.picture_at(position).nodes if n.label.startswith("blocks")), None)
+        if shut is not None and states[shut.label] in ("done", "waiting", "idle"):
+            assert shut.state == states[shut.label]
+    assert box(end(view), "blocks × 3").state == "done"
 
 
 def test_a_search_opens_what_it_needs_and_says_how_many_match():

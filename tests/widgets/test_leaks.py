@@ -16,7 +16,7 @@ from tests.widgets.golden import falling, product_plus_x, training
 from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
-from tests.widgets.test_view import mapped, pushed, stretched, visited
+from tests.widgets.test_view import judged, layered, mapped, pushed, stretched, tried, visited
 from widgets import (
     BroadcastView,
     ClusterView,
@@ -24,12 +24,15 @@ from widgets import (
     DataParallelView,
     DifferenceView,
     DualView,
+    ErrorView,
     GradientView,
     GraphView,
+    LayersView,
     LossView,
     PipelineView,
     Player,
     RingView,
+    RuleView,
     SideBySide,
     VisitsView,
     VmapView,
@@ -50,7 +53,10 @@ MAKES = {
     "DualView": lambda: DualView(pushed()),
     "BroadcastView": lambda: BroadcastView(stretched()),
     "VmapView": lambda: VmapView(mapped()),
+    "LayersView": lambda: LayersView(layered()),
     "VisitsView": lambda: VisitsView(visited()),
+    "ErrorView": lambda: ErrorView(tried()),
+    "RuleView": lambda: RuleView(judged()),
     "WhyView": lambda: WhyView(product_plus_x(), "x"),
     "DifferenceView": lambda: DifferenceView(product_plus_x(), product_plus_x()),
     "Player": lambda: Player(GraphView(product_plus_x())),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lab.events import RunFinished, RunStarted, StepFinished
 from tests.widgets.golden import falling, recorded, training
+from widgets.explosion import LATEST, TIMES, has_exploded
 from widgets.fold import Stretch
 from widgets.pictures.tree import tree_of
 from widgets.views.series import Series
@@ -71,7 +72,7 @@ def test_a_gap_survives_decimation_and_strict_json():
     losses = falling(30_000)
     losses[12_345] = math.nan
     view = LossView(training(losses, every=10**9))
-    assert "12346" in view.picture_at(len(view.recording)).caption
+    assert "12,346" in view.picture_at(len(view.recording)).caption
     batch = lines(view)["batch"]
     assert np.isnan(np.asarray(batch.y)).any()
     assert tree_of(view.picture_at(len(view.recording)))["type"] == "chart"
@@ -181,7 +182,10 @@ def test_the_caption_names_only_the_lines_that_are_there():
 
     assert caption(training([2.0, 1.0])) == "Loss of each batch."
     assert caption(training(falling(60))).endswith("thick: its moving mean; dashed: whole splits.")
-    assert "log scale, because it exploded" in caption(training([*falling(60), 1e9]))
+    assert "log scale, because it exploded" in caption(training([*falling(60), *[1e9] * 5]))
+    assert "log scale, because it has a spike of 1e9 at step 61" in caption(training([*falling(60), 1e9]))
+    bumpy = [2.3, *[0.5] * 9, *[1e-3] * 60, 1.0, *[1e-3] * 9]
+    assert "log scale, because it fell to less than a hundredth" in caption(training(bumpy)), "1.0 is below the first"
     assert "log scale, because it fell to less than a hundredth" in caption(training([9.0, 5.0, *[1e-3] * 60]))
 
 
@@ -199,3 +203,58 @@ def test_the_axis_of_steps_is_always_given_and_shows_the_whole_of_a_finished_run
 def test_a_run_that_was_taken_up_again_begins_where_it_went_on():
     rec = recorded([RunStarted("a", 0, 1, 1, "m", "SGD"), *(StepFinished(k, 0, 1.0, 1, 1.0) for k in (501, 502))])
     assert LossView(rec).picture_at(len(rec)).figure.layout.xaxis.range == (500, pytest.approx(502.04))
+
+
+SPIKED = [*[0.2, 0.3] * 1500, 1e10, 1e20, 1e31, *[0.2, 0.3] * 1000]
+
+
+def test_the_moving_mean_is_sound_again_as_soon_as_a_spike_has_left_its_window():
+    mean = lines(LossView(training(SPIKED, every=10**9)))["mean of 125"]
+    after = np.asarray(mean.x) > 3003 + 125
+    assert after.any()
+    np.testing.assert_allclose(np.asarray(mean.y)[after], 0.25, atol=1e-3)
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 7, 40])
+def test_a_moving_mean_is_that_of_each_window_by_itself(window):
+    y = np.random.default_rng(window).normal(size=31) * 10.0 ** np.arange(31)[::-1]
+    y[[3, 4, 20]] = np.nan, np.inf, np.nan
+    parts = [y[max(0, k + 1 - window) : k + 1] for k in range(31)]
+    wanted = [p[np.isfinite(p)].mean() if np.isfinite(p).any() else np.nan for p in parts]
+    np.testing.assert_allclose(moving_mean(y, np.arange(31), window), wanted, rtol=1e-12)
+
+
+def test_a_spike_does_not_rule_the_axis_and_where_it_is_cut_is_said():
+    chart = LossView(training(SPIKED, every=10**9)).picture_at(10**9)
+    low, high = chart.figure.layout.yaxis.range
+    assert 10**low < 0.2
+    assert 10**high == pytest.approx(100)
+    assert "log scale, because it has a spike of 1e31 at step 3,003, cut at 100" in chart.caption
+    chart = LossView(training([*SPIKED[:3003], *[1e31] * 5, *SPIKED[3003:]], every=10**9)).picture_at(10**9)
+    assert "log scale, because it exploded: up to 1e31 at step 3,003, cut at 100" in chart.caption
+    assert LossView(training([1.0] * 20 + [1e9] * 3)).picture_at(10**6).figure.layout.yaxis.range is None
+
+
+def went_back():
+    """Ten steps, of which the last three are taken back and done again."""
+    again = [*range(1, 11), *range(8, 13)]
+    losses = [*[1.0] * 7, 50.0, 60.0, 70.0, *[0.5] * 5]
+    steps = [StepFinished(k, 0, loss, 1, 1.0) for k, loss in zip(again, losses, strict=True)]
+    return recorded([RunStarted("a", 12, 1, 1, "m", "SGD"), *steps])
+
+
+def test_a_run_that_went_back_has_a_gap_a_mark_and_a_mean_of_its_own():
+    traces = lines(LossView(went_back()))
+    batch = traces["batch"]
+    assert np.flatnonzero(np.isnan(batch.y)).tolist() == [10]
+    assert list(traces["back to step 7"].x) == [10, 8, None]
+    assert traces["mean of 5"].y.tolist()[-5:] == [0.5] * 5, "nothing of what was taken back"
+    twice = recorded([*went_back(), *(StepFinished(k, 0, 0.5, 1, 1.0) for k in (9, 10))])
+    assert "went back, 2 times" in lines(LossView(twice))
+
+
+def test_one_definition_says_what_an_explosion_is():
+    over = TIMES * 2.0 + 1
+    assert has_exploded(np.array([2.0, 1.0, *[over] * LATEST, 1.0]))
+    assert not has_exploded(np.array([2.0, 1.0, *[over] * (LATEST - 1), 1.0, over]))
+    assert not has_exploded(np.array([]))

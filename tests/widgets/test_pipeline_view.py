@@ -206,7 +206,8 @@ def test_in_between_it_is_said_what_ran_what_is_held_and_where_the_message_went(
     active = [n for n in bars(scene).values() if n.state == "active"]
     assert [n.id for n in active] == ["1B0"]
     legend = dict(scene.legend)
-    assert (legend["active"], legend["waiting"]) == ("the bar that finished last", "waits")
+    assert (legend["backward_span:active"], legend["waiting"]) == ("the bar that finished last", "waits")
+    assert "active" not in legend
 
 
 def test_what_other_ranks_were_at_is_open_until_then():
@@ -220,8 +221,9 @@ def test_what_other_ranks_were_at_is_open_until_then():
     assert {f"s{key[0]}" for key in going} == running
     assert going
     legend = dict(scene.legend)
-    assert legend["active"] == "runs now, or the bar that finished last"
-    assert legend["waiting"] == "a bar that is not finished"
+    assert legend["active"] == "runs now"
+    assert "the bar that finished last" in legend.values()
+    assert "a bar that is not finished" in legend.values()
 
 
 def test_nothing_runs_now_in_a_step_that_its_run_did_not_end():
@@ -232,7 +234,7 @@ def test_nothing_runs_now_in_a_step_that_its_run_did_not_end():
     scene = PipelineView(half).picture_at(len(half))
     assert {n.id: n.sublabel for n in scene.nodes if n.state == "stopped"} == {"s1": "was at F1"}
     legend = dict(scene.legend)
-    assert legend["active"] == "the bar that finished last"
+    assert "the bar that finished last" in legend.values()
     assert legend["stopped"] == "was at work when the recording ended"
 
 
@@ -384,3 +386,37 @@ def test_in_a_player_at_the_end_the_list_of_steps_says_latest():
     player.to_end()
     assert view._choice.label == "latest"
     player.dispose()
+
+
+@pytest.mark.parametrize("order", ["gpipe", "1f1b"])
+def test_held_between_two_ticks_the_picture_by_time_says_of_each_stage_what_the_one_by_ticks_says(order):
+    slots = check_schedule(order, 2, 4, forward=1, backward=1).slots
+    for tick in range(1, round(max(s.stop for s in slots))):
+        rec = recorded_by_ranks(told([s for s in slots if s.stop <= tick], 0.0, n_stages=2))
+        by_time, by_ticks = PipelineView(rec), PipelineView(rec)
+        by_ticks.follows = True
+        said = [
+            [(n.id, n.state, n.sublabel) for n in view.picture_at(len(rec)).nodes if n.kind == "device"]
+            for view in (by_time, by_ticks)
+        ]
+        assert said[0] == said[1]
+    assert any(words == "F3 done" or words.startswith("B") for _, _, words in said[0])
+
+
+def test_before_a_step_is_over_no_row_is_called_ideal_and_the_caption_says_when_it_will_be():
+    rec = recorded_by_ranks(told(check_schedule("gpipe", 2, 4).slots[:5], 0.0, n_stages=2))
+    scene = PipelineView(rec).picture_at(len(rec))
+    assert not any(mark.text == "ideal" for mark in scene.marks)
+    assert "is drawn when a step is over" in scene.caption
+    rec = pipeline("gpipe", 2, 4)
+    scene = PipelineView(rec).picture_at(len(rec))
+    assert sum(mark.text == "ideal" for mark in scene.marks) == 2
+    assert "is drawn when" not in scene.caption
+
+
+def test_a_bar_that_makes_all_others_thin_is_named():
+    slots = [*check_schedule("gpipe", 2, 4).slots]
+    assert "load their kernels" not in PipelineView(recorded_by_ranks(told(slots, 0.0))).picture_at(10**6).caption
+    slow = [s._replace(start=s.start + 900 * bool(k), stop=s.stop + 900) for k, s in enumerate(slots)]
+    rec = recorded_by_ranks(told(slow, 0.0))
+    assert "F0 of rank 0 took 901 ms, others" in PipelineView(rec).picture_at(len(rec)).caption

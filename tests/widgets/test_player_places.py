@@ -177,9 +177,10 @@ def test_bookmarks_are_added_here_listed_gone_to_renamed_and_removed():
     assert line.bookmarks == [[1, "sum"], [4, "the product sends its parts"]]
     wishes(player, go=1)
     assert player.transport.index == 4
-    wishes(player, rename=[0, "the sum"])
+    wishes(player, rename=[1, "sum", "the sum"])
     assert [b.note for b in player.bookmarks] == ["the sum", "the product sends its parts"]
-    wishes(player, remove=0)
+    wishes(player, remove=[1, "the sum"])
+    wishes(player, remove=[1, "the sum"])  # a second click, before the page has heard of the first
     assert line.bookmarks == [[4, "the product sends its parts"]]
     with pytest.raises(ViewError, match="there is no such bookmark") as caught:
         player.go_to(1)
@@ -187,7 +188,9 @@ def test_bookmarks_are_added_here_listed_gone_to_renamed_and_removed():
     for wrong in (
         {"go": 7},
         {"remove": -1},
-        {"rename": [9, "x"]},
+        {"remove": [9, "x"]},
+        {"rename": [9, "x", "y"]},
+        {"rename": [4, "x"]},
         {"add": 3},
         {"seek": "x"},
         {"eat": 1},
@@ -199,11 +202,37 @@ def test_bookmarks_are_added_here_listed_gone_to_renamed_and_removed():
     player.dispose()
 
 
+def test_one_moment_has_one_bookmark_whose_note_is_edited():
+    player = Player(product_plus_x())
+    player.seek(4)
+    assert player.bookmark("look") == player.bookmark("") == player.bookmarks[0]
+    assert [b.note for b in player.bookmarks] == ["look"]
+    assert player.bookmark("look here").note == "look here"
+    assert [b.note for b in player.bookmarks] == ["look here"]
+
+
+def test_a_bookmark_that_was_removed_can_be_put_back_once():
+    player = Player(product_plus_x())
+    assert player.widget is not None
+    line = player._controls["Timeline"]
+    for stop, note in ((1, "one"), (4, "a long note")):
+        player.seek(stop)
+        player.bookmark(note)
+    assert line.removed == []
+    wishes(player, remove=[4, "a long note"])
+    assert (line.bookmarks, line.removed) == ([[1, "one"]], [4, "a long note"])
+    wishes(player, undo=True)
+    wishes(player, undo=True)
+    assert (line.bookmarks, line.removed) == ([[1, "one"], [4, "a long note"]], [])
+    player.dispose()
+
+
 def test_bookmarks_are_kept_beside_a_recording_and_opened_with_it(tmp_path: Path):
     REC.save(tmp_path / "lesson.rec")
     player = Player(GraphView(REC))
     player.seek(5)
     player.bookmark("Here the gradient begins: ∂L/∂x")
+    player.step()
     player.bookmark("x" * 2 * LONGEST_NOTE)
     player.save_bookmarks(tmp_path / "lesson.bookmarks.json")
     loaded = Recording.load(tmp_path / "lesson.rec")
@@ -299,9 +328,9 @@ def test_frames_have_marks_and_notes_and_a_bookmark_is_never_left_out():
     player = Player(LossView(training(falling(2000), every=7)))
     player.seek(1234)
     player.bookmark("look")
-    player.bookmark("here")
+    player.bookmarks.append(player.bookmarks[0]._replace(note="here"))  # as a file of two may have it
     frames = player.frames()
-    assert [f.note for f in frames if f.note] == ["here · look"]
+    assert [f.note for f in frames if f.note] == ["look · here"]
     assert next(f for f in frames if f.note).label == "1235 of 2000"
     assert sum(bool(f.mark) for f in frames) > 50
 

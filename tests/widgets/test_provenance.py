@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.events import Recording, StepFinished, bus
+from lab.events import Recording, RunStarted, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from tests.widgets.golden_pipeline import pipeline
 from widgets.export.report import report_page
@@ -25,6 +25,13 @@ def dated(recording: Recording) -> Recording:
 def test_a_training_names_its_run_and_when_it_was_recorded():
     made, words = provenance_of(dated(training([1.0])))
     assert (made, words) == ("run", "Run golden, recorded 29 Nov 2026, 20:14 UTC")
+
+
+@pytest.mark.parametrize(("paced", "words"), [(False, "Run-3, recorded"), (True, "Paced run-3, recorded")])
+def test_a_run_that_nobody_named_is_not_called_a_run_twice(paced, words):
+    rec = dated(pipeline(paced=paced))
+    named = dated(recorded([RunStarted("run-3", 1, 1, 1, "m", "SGD"), *rec]))
+    assert provenance_of(named).words.startswith(words)
 
 
 def test_ranks_are_counted():

@@ -17,20 +17,25 @@ from tests.widgets.golden_cluster import launch_of
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
 from tests.widgets.test_player_places import steps_recorded
-from tests.widgets.test_view import mapped, pushed, stretched, visited
+from tests.widgets.test_view import held, kinked, mapped, priced, pushed, stretched, swollen, tried, visited
 from widgets import (
     BroadcastView,
     ClusterView,
     ContributionView,
+    CostView,
     DataParallelView,
     DualView,
+    ErrorView,
     GradientView,
     GraphView,
     LossView,
+    MemoryView,
     PipelineView,
     Player,
     RingView,
     SideBySide,
+    SlopesView,
+    SwellView,
     VisitsView,
     VmapView,
     WhyView,
@@ -246,6 +251,11 @@ def test_ranks_of_the_first_difference_are_lit_with_their_cells():
         pytest.param(BroadcastView, stretched, id="broadcast"),
         pytest.param(VmapView, mapped, id="vmap"),
         pytest.param(VisitsView, visited, id="visits"),
+        pytest.param(ErrorView, tried, id="errors"),
+        pytest.param(CostView, priced, id="cost"),
+        pytest.param(SwellView, swollen, id="swell"),
+        pytest.param(SlopesView, kinked, id="slopes"),
+        pytest.param(MemoryView, held, id="memory"),
         pytest.param(LossView, lambda: training([3.0, 2.0]), id="loss"),
         pytest.param(GradientView, lambda: training([3.0, 2.0], every=1), id="gradients"),
         pytest.param(RingView, lambda: told(collective("all_reduce", "ring", ranks_of(3))), id="ring"),

@@ -1,5 +1,7 @@
 import math
+import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -143,7 +145,7 @@ def test_packed_columns_of_every_dtype_are_drawn(dtype):
 def test_a_logarithmic_axis_has_powers_of_ten():
     figure = go.Figure(go.Scatter(y=[1e-4, 1e-2, 1.0, 100.0]), layout=theme.axes("step", "loss", yaxis={"type": "log"}))
     texts = [t.text for t in parse(svg_of(Chart(figure))).iter(f"{NAMESPACE}text")]
-    assert {"0.01", "1.0", "100.0"} <= set(texts)
+    assert {"0.01", "1", "100"} <= set(texts)
 
 
 def test_two_panels_keep_to_their_halves():
@@ -232,3 +234,48 @@ def test_in_high_contrast_nothing_is_half_seen_through(mode):
     strong = mode.startswith("contrast")
     assert ('" opacity="' not in svg) is strong
     assert ('stroke-width="5"' in svg) is strong
+
+
+def test_a_line_of_many_points_is_drawn_to_its_end():
+    y = np.random.default_rng(0).random(3000)
+    svg = svg_of(Chart(go.Figure(go.Scatter(x=np.arange(3000), y=y, mode="lines"))))
+    path = max(re.findall(' d="([^"]*)"', svg), key=len)
+    assert len(path) > 20_000
+    assert path.count("L") == 2999
+    assert "…" not in path
+
+
+def test_the_legend_has_every_line_in_as_many_rows_as_it_takes():
+    names = [f"{k}.{what}" for k in range(6) for what in ("weight", "bias")]
+    few, many = (
+        svg_of(Chart(go.Figure([go.Scatter(x=[1, 2], y=[1, 2], name=name) for name in some])))
+        for some in (names[:2], names)
+    )
+    assert all(f">{name}<" in many for name in names)
+    tall = [float(re.search('viewBox="0 0 640 ([0-9.]+)"', svg)[1]) for svg in (few, many)]
+    assert tall[1] == tall[0] + 18
+
+
+def test_what_lies_beyond_an_axis_is_not_drawn_over_what_stands_around_it():
+    figure = go.Figure(go.Scatter(x=[1, 2, 3], y=[1.0, 1e30, 1.0]))
+    figure.update_yaxes(type="log", range=[-1, 2])
+    inner = ET.fromstring(svg_of(Chart(figure))).find("{*}svg")
+    assert inner.get("overflow") == "hidden"
+    top, height = float(inner.get("y")), float(inner.get("height"))
+    assert 0 < top < top + height < 320
+    figure.update_yaxes(range=[-1, 31])
+    assert ET.fromstring(svg_of(Chart(figure))).find("{*}svg") is None
+
+
+def test_the_legend_of_a_still_scene_has_its_marks_in_rows_below_it():
+    marks = (("op", ""), ("toned output", "result"), ("done", "gradient complete"), ("pin", "pinned"), ("backward", ""),
+             ("backward_span:active", "the bar that finished last"), ("rank", "a rank"))  # fmt: skip
+    bare = Scene((Node("a", 0, 0, 64, 36, "x"),))
+    plain, svg = svg_of(bare), svg_of(replace(bare, legend=marks))
+    assert all(f">{words or theme.KIND_WORDS[mark]}<" in svg for mark, words in marks)
+    assert f'd="{theme.MARKS["done"]}"' in svg
+    assert f'd="{theme.MARKS["pin"]}"' in svg
+    tall = [float(re.search('viewBox="0 0 [0-9.]+ ([0-9.]+)"', text)[1]) for text in (plain, svg)]
+    rows = len({t.get("y") for t in parse(svg).iter(f"{NAMESPACE}text") if t.text in dict(marks).values()})
+    assert rows >= 3
+    assert tall[1] > tall[0] + 22 * rows

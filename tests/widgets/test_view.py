@@ -25,7 +25,7 @@ from lab import (
     vmap,
 )
 from lab.errors import ViewError
-from lab.events import LeafUsed, Recording, RunStateChanged, StepFinished, bus
+from lab.events import LayerMeasured, LeafUsed, Recording, RunStateChanged, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets.fold import KEYFRAMES, Fold, Stretch
 from widgets.live import pacer
@@ -42,6 +42,7 @@ from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
+from widgets.views.layers.view import LayersView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
 from widgets.views.visits.view import VisitsView
@@ -129,6 +130,13 @@ def held() -> Recording:
     return measure_memory(plain=lambda: sin(x).sum(), again=lambda: checkpoint(sin)(x).sum()).recording
 
 
+def layered() -> Recording:
+    rows = [(0.0, 1.0, 0, 8, 0, 0.5), (0.4, 0.6, 0, 8, 2, 1.0), (0.1, 0.3, 0, 4, 0, 2.0)]
+    layers = zip(("0", "1", "2"), ("Linear", "ReLU", "Linear"), rows, strict=True)
+    told = [(name, kind, 64, *row) for name, kind, row in layers]
+    return recorded([LayerMeasured(step, *row) for step in (1, 11, 21) for row in told])
+
+
 GOLDEN = [
     (GraphView, product_plus_x()), (GraphView, product_plus_x(3)), (GraphView, recorded([])),
     (GraphView, training(falling(20))),
@@ -147,6 +155,7 @@ GOLDEN = [
     (SlopesView, kinked()), (SlopesView, recorded([])), (SlopesView, tried()),
     (RuleView, judged()), (RuleView, recorded([])), (RuleView, tried()),
     (MemoryView, held()), (MemoryView, recorded([])), (MemoryView, tried()),
+    (LayersView, layered()), (LayersView, recorded([])), (LayersView, training(falling(9))),
     (WhyView, recorded([])), (WhyView, training(falling(9))), (WhyView, product_plus_x()),
 ]  # fmt: skip
 

@@ -54,6 +54,7 @@ def test_a_walk_that_is_made_again_is_counted_anew():
 def test_a_colour_means_the_same_at_every_stop_and_nothing_jumps():
     view = VisitsView(walked())
     first, last = (view.picture_at(int(view.stop_positions(view.recording)[k])) for k in (3, -1))
+    assert [n.tone for n in view.picture_at(int(view.stop_positions(view.recording)[0])).nodes] == [None] * 3 + [1 / 8]
     assert [n.tone for n in first.nodes] == [1 / 8] * 4
     assert [n.tone for n in last.nodes] == [1, 4 / 8, 2 / 8, 1 / 8]
     assert [(n.x, n.y) for n in first.nodes] == [(n.x, n.y) for n in last.nodes]

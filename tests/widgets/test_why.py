@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,11 +11,12 @@ import pytest
 import lab
 from lab.errors import ArgumentError, GradientError, ViewError
 from lab.events import Recording
+from lab.nn import mlp
 from tests.widgets.golden import product_plus_x
 from widgets.asking.grid import grid
 from widgets.asking.words import account, page, product_words, sum_words
 from widgets.live import pacer
-from widgets.pictures.theme import MINUS
+from widgets.pictures.theme import MINUS, short
 from widgets.views.graph.view import GraphView
 from widgets.views.why.view import WhyView
 
@@ -111,6 +113,48 @@ def test_a_long_path_is_drawn_with_its_middle_left_out_and_the_factors_still_mul
     assert "more" in view.text_at(len(rec))
 
 
+def deep():
+    model = mlp(16, *[8] * 6, 4, rng=0)
+    inputs, labels = np.random.default_rng(0).normal(size=(8, 16)), np.arange(8) % 4
+    with lab.record() as rec:
+        lab.cross_entropy(model(inputs), labels).backward()
+    return rec
+
+
+def test_a_gradient_that_is_spread_over_many_paths_says_so_and_is_drawn_layer_by_layer():
+    rec = deep()
+    view = WhyView(rec, "0.weight")
+    told = lab.why("0.weight", recording=rec)
+    scene, text = view.picture_at(len(rec)), view.text_at(len(rec))
+    part = 100 * sum(p.share for p in told.paths) / told.gradient
+    words = f"{told.n_all:,} paths; the top 5 carry {short(float(f'{part:.2g}'))} % of the gradient"
+    assert words in text
+    assert scene.caption.startswith(words)
+    frames = [node for node in scene.nodes if node.kind == "frame"]
+    assert [frame.label for frame in frames] == [layer.name for layer in told.layers]
+    for frame in frames:
+        boxes = [n for n in scene.nodes if n.id.startswith(f"{frame.id}.")]
+        total = sum(float(box.sublabel.replace(MINUS, "-")) for box in boxes)
+        assert total == pytest.approx(told.gradient, abs=0.51e-4 * len(boxes)), "the numbers that are shown add up"
+        assert all(abs(box.y - frame.y) + box.height / 2 <= frame.height / 2 for box in boxes)
+    assert view.widget is not None
+    view.question.chosen = 0
+    assert {"leaf", "output", "group"} <= {n.kind for n in view.picture_at(len(rec)).nodes}, "a path is drawn as before"
+    assert view.picture_at(len(rec)).lit
+    view.dispose()
+
+
+def test_the_lines_of_paths_have_room_in_their_list_and_the_words_below_have_all_of_it():
+    rec = deep()
+    view = WhyView(rec, "0.weight")
+    assert view.widget is not None
+    lines = [label for label, _ in view._panel.paths.options]
+    assert max(map(len, lines)) <= 38
+    assert all("…" in line for line in lines[1:])
+    assert view._panel.words.value.count("<li>") == len(lab.why("0.weight", recording=rec).layers)
+    view.dispose()
+
+
 def test_hooks_walks_and_what_was_before_are_said_in_the_picture():
     x = lab.tensor([1.0, 2.0], requires_grad=True, name="x")
     with lab.record() as rec:
@@ -205,7 +249,9 @@ def test_the_inspector_asks_about_the_selected_node_and_lights_the_path_in_the_g
     view.select(str(w1.node.id))
     assert panel.widget.layout.display == ""
     panel.grid._received(None, {"select": "#2,3"}, [])
-    assert view.question.answer == lab.why(w1, (2, 3), recording=rec)
+    plain = lab.why(w1, (2, 3), recording=rec)
+    assert [path.share for path in view.question.answer.paths] == [path.share for path in plain.paths]
+    assert replace(view.question.answer, paths=plain.paths) == plain
     panel.paths.value = 0
     path = view.question.path
     lit = view.picture_at(view.position).lit
@@ -214,6 +260,22 @@ def test_the_inspector_asks_about_the_selected_node_and_lights_the_path_in_the_g
     view.select("")
     assert view.picture_at(view.position).lit == frozenset()
     assert panel.widget.layout.display == "none"
+    view.dispose()
+
+
+def test_the_inspector_calls_nodes_as_the_graph_does():
+    _, _, rec = network()
+    view = GraphView(rec)
+    assert view.widget is not None
+    nodes = view.picture_at(len(rec)).nodes
+    second = next(n for n in nodes if n.label.startswith("v₂ = "))
+    view.select(second.id)
+    assert view.question.answer.entry.startswith("v₂[")
+    assert view._why.grid._wanted["caption"].startswith("Gradient of v₂")
+    view._why.paths.value = 0
+    assert "<td" in view._why.words.value
+    assert "v₃ " in view._why.words.value
+    assert "(node" not in view._why.words.value
     view.dispose()
 
 

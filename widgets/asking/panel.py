@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from lab.autograd.explanation import Explanation, Path, gradient_of, why
+from lab.autograd.explanation import Explanation, Path, Place, gradient_of, why
 from lab.errors import LabError
 from widgets.asking.grid import grid, index_of
 from widgets.asking.words import figures, page, product_words
 
 ALL = -1
+ROOM = 34
+"""Letters of a path in the list, whose lines cannot wrap: the words below have the whole."""
 
 
 class Question:
@@ -23,10 +27,11 @@ class Question:
     Args:
         recording: of detail "value".
         n_paths: how many paths to give.
+        names: what a picture calls the nodes; the answer calls them so, too.
     """
 
-    def __init__(self, recording: Any, n_paths: int = 5) -> None:
-        self.recording, self.n_paths = recording, n_paths
+    def __init__(self, recording: Any, n_paths: int = 5, names: Mapping[int, str] = MappingProxyType({})) -> None:
+        self.recording, self.n_paths, self.names = recording, n_paths, names
         self.node: int | str | None = None
         self.index: tuple[int, ...] | None = None
         self.at = 0
@@ -55,9 +60,18 @@ class Question:
         gradient, where = None, {"recording": self.recording, "at": self.at}
         try:
             gradient = gradient_of(self.node, **where)
-            return why(self.node, self.index, n_paths=self.n_paths, **where), gradient, ""
+            return self._named(why(self.node, self.index, n_paths=self.n_paths, **where)), gradient, ""
         except LabError as reason:
             return None, gradient, f"{reason.problem}: {reason.given}; {reason.hint}"
+
+    def _named(self, answer: Explanation) -> Explanation:
+        """The answer with the picture's names in place of numbers of nodes."""
+
+        def named(place: Place) -> Place:
+            return place._replace(name=self.names.get(place.node, place.name))
+
+        paths = tuple(path._replace(places=tuple(map(named, path.places))) for path in answer.paths)
+        return replace(answer, name=self.names.get(answer.node, answer.name), paths=paths)
 
     def set_aside(self, reason: str) -> None:
         """Take the answer away, and say why; the next question is answered anew."""
@@ -135,7 +149,7 @@ class Panel:
         if answer is not None and answer.paths:
             write = figures(answer)
             options = [("all of them", ALL)]
-            options += [(f"{k + 1}:  {product_words(path, write)}", k) for k, path in enumerate(answer.paths)]
+            options += [(f"{k + 1}:  {product_words(path, write, ROOM)}", k) for k, path in enumerate(answer.paths)]
         self.paths.layout.display = "" if options else "none"
         if tuple(options) != tuple(self.paths.options):
             self.paths.options = options

@@ -8,11 +8,17 @@ from html import escape
 from pathlib import PurePath
 
 from lab.autograd.explanation import Explanation, Path, Place
+from lab.autograd.spread import Layer
 from lab.events.cells import cell_of
 from widgets.pictures.theme import MINUS, short
 
+WRAPS = "overflow-wrap:anywhere"
+"""A line of code without a space is not cut where the panel ends."""
 Source = Callable[[str, int], str]
 """The text of a source line by file and number, "" where it is not known."""
+MANY = 10**15
+"""More paths are told by their power of ten."""
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 FACTORS = 6
 """A path of more steps is written with an ellipsis."""
 
@@ -70,19 +76,29 @@ def signed(value: float, write: Callable[[float], str] = short) -> str:
     return ("+" if value > 0 else "") + write(value)
 
 
-def product_words(path: Path, write: Callable[[float], str] = short) -> str:
-    """The factors of a path and its share, as "−0.0334 = 1.004 · 0.9044 · −0.0368"; factors of 1 are left out."""
+def product_words(path: Path, write: Callable[[float], str] = short, most: int = 0) -> str:
+    """The factors of a path and its share, as "−0.0334 = 1.004 · 0.9044 · −0.0368"; factors of 1 are left out.
+
+    Args:
+        most: letters for which there is room: as many factors as it takes are left out of the middle; 0: any number.
+    """
     factors = [f for f in path.factors if f != 1] or [1.0]
-    texts = [short(f) for f in factors]
-    if len(texts) > FACTORS:
-        texts = [*texts[: FACTORS - 2], f"… {len(texts) - FACTORS + 1} more …", texts[-1]]
-    return f"{signed(path.share, write)} = {' · '.join(texts)}"
+    whole = [short(f) for f in factors]
+    head = f"{signed(path.share, write)} = "
+    texts = whole
+    if len(whole) > FACTORS:
+        texts = [*whole[: FACTORS - 2], f"… {len(whole) - FACTORS + 1} more …", whole[-1]]
+    kept = min(len(whole), FACTORS)
+    while most and kept > 2 and len(head + " · ".join(texts)) > most:
+        kept -= 1
+        texts = [*whole[: kept - 1], "…", whole[-1]]
+    return f"{head}{' · '.join(texts)}"
 
 
 def place_words(place: Place) -> str:
-    """A place on a path, as "tanh[4, 0]"."""
+    """A place on a path, as "tanh[4, 0]", or "v₃ tanh[4, 0]" where a picture calls it v₃."""
     entry = f"[{', '.join(map(str, place.entry))}]" if place.entry else ""
-    return f"{place.op or place.name or f't{place.node}'}{entry}"
+    return f"{f'{place.name} {place.op}'.strip() or f't{place.node}'}{entry}"
 
 
 def path_words(path: Path) -> str:
@@ -93,10 +109,32 @@ def path_words(path: Path) -> str:
     return " → ".join(texts)
 
 
+def spread_words(explanation: Explanation) -> str:
+    """How many paths there are and how little the given ones carry, where that was counted."""
+    n, k = explanation.n_all, len(explanation.paths)
+    if not n or not k or not explanation.gradient:
+        return ""
+    part = sum(path.share for path in explanation.paths) / explanation.gradient
+    counted = f"{n:,}" if n < MANY else f"about 10{str(len(str(n)) - 1).translate(_SUPERSCRIPTS)}"
+    top = f"the top {k} carry" if k > 1 else "the largest carries"
+    percent = short(float(f"{100 * part:.2g}"))
+    spread = ": it is spread over many small paths" * bool(explanation.layers)
+    return f"{counted} paths; {top} {percent} % of the gradient{spread}."
+
+
+def layer_words(layer: Layer, write: Callable[[float], str] = short) -> str:
+    """What goes through a layer, as "3: relu: +0.2754 [:, 8], +0.0266 [:, 14], 10 others +0.048; together 0.35"."""
+    parts = [f"{signed(share, write)} {layer.entry(k)}" for k, share in layer.shares]
+    parts += [f"{layer.n_rest} others {signed(layer.rest, write)}"] if layer.n_rest else []
+    return f"{layer.name}: {', '.join(parts)}; together {write(layer.total)}"
+
+
 def account(explanation: Explanation) -> str:
     """Everything in lines: the sum first, then a line for each part."""
     write = figures(explanation)
-    lines = [f"Gradient of {explanation.entry}: {sum_words(explanation)}."]
+    lines = [f"Gradient of {explanation.entry}: {sum_words(explanation)}.", spread_words(explanation)]
+    lines += [f"Through {layer_words(layer, write)}" for layer in explanation.layers]
+    lines = [line for line in lines if line]
     lines += [f"{product_words(path, write)}: {path_words(path)}" for path in explanation.paths]
     lines += [f"{signed(other.share, write)} {other.place}: {other.why}" for other in explanation.others]
     if explanation.n_open:
@@ -118,8 +156,13 @@ def page(explanation: Explanation, chosen: int, source: Source) -> str:
     rows = [f"<div style='font-variant-numeric:tabular-nums'><b>{escape(sum_words(explanation))}</b></div>"]
     if explanation.error > 1e-12 * abs(explanation.gradient):
         rows.append(f"<div>The run's number differs by {escape(short(explanation.error))}: rounding.</div>")
+    if words := spread_words(explanation):
+        rows.append(f"<div>{escape(words)}</div>")
     if 0 <= chosen < len(explanation.paths):
         rows.append(_steps(explanation.paths[chosen], source))
+    elif explanation.layers:
+        lines = "".join(f"<li>{escape(layer_words(layer, write))}</li>" for layer in explanation.layers)
+        rows.append(f"<div>Through each layer goes all of it:</div><ul style='margin:0;padding-left:18px'>{lines}</ul>")
     rows += [
         f"<div><b>{escape(f'{other.place} {write(other.share)}')}</b> {escape(other.why)}</div>"
         for other in explanation.others
@@ -149,8 +192,8 @@ def _steps(path: Path, source: Source) -> str:
 
 def _row(factor: str, place: str, line: str = "") -> str:
     style = "padding:0 8px 0 0;vertical-align:top"
-    words = "".join(f"<td style='{style};white-space:nowrap'>{escape(text)}</td>" for text in (factor, place))
-    return f"<tr>{words}<td style='{style}'>{line}</td></tr>"
+    cells = f"<td style='{style};white-space:nowrap'>{escape(factor)}</td>"
+    return f"<tr>{cells}<td style='{style}'>{escape(place)}</td><td style='{style};{WRAPS}'>{line}</td></tr>"
 
 
 def _line(place: Place, source: Source) -> str:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from typing import Any, Final
 
+import anywidget
+import traitlets
+
 from lab.errors import ArgumentError
-from widgets.live.buttons import button, pixels
+from widgets.live.buttons import css, free_of_blocked_cell
+from widgets.live.library import bundle
+from widgets.pictures.theme import MINUS
 
 KINDS: Final[Mapping[str, str]] = {
     "loss above": "loss_above", "gradient norm above": "gradient_above", "first nan or inf": "nonfinite",
@@ -22,99 +28,107 @@ HINTS: Final[Mapping[str, str]] = {
 """What to fill in for each, said beside the field; nothing for what needs none."""
 
 
+class Row(anywidget.AnyWidget):
+    """The row in the page. What is set are traits; what the reader wants comes to `wish(name, value)`.
+
+    A message says both that Add was pressed and what was written then: a field and a button of their own would send
+    two, which a kernel takes in threads of their own, and the click may come first.
+
+    Example:
+        >>> row = Row(lambda name, value: print(name, value), field="Bound")
+        >>> row._received(row, {"add": ["loss above", "2.5"]}, [])
+        add ['loss above', '2.5']
+        >>> row.close()
+    """
+
+    _esm = bundle("keys.js", "breakpoints.js")
+    _css = css() + (files("widgets") / "frontend" / "breakpoints.css").read_text(encoding="utf-8")
+
+    field = traitlets.Unicode().tag(sync=True)
+    kinds: Any = traitlets.List().tag(sync=True)
+    """[kind, hint] of each that can be chosen."""
+    listed: Any = traitlets.List().tag(sync=True)
+    """[name, words] of each breakpoint that is set."""
+    ended = traitlets.Bool(False).tag(sync=True)
+
+    def __init__(self, wish: Callable[[str, Any], object], **traits: object) -> None:
+        super().__init__(**traits)
+        self._wish = wish
+        self.on_msg(self._received)
+
+    def _received(self, _widget: object, content: object, _buffers: object) -> None:
+        """A message of the page; what is not understood is left alone."""
+        match content:
+            case {"add": [str(), str()] as value}:
+                self._wish("add", value)
+            case {"remove": str(name)}:
+                self._wish("remove", name)
+
+
 class Breakpoints:
     """Choose a kind, give its bound or place, add; each one that is set has a button that takes it away.
 
-    Choosing a kind changes the hint beside the field and nothing of the field itself: a page takes any news of a text
-    field as a reason to write the kernel's text into it, over what was typed before a slow kernel answered.
-
     Args:
         run: a training run.
-        ask: carries out what a click asks, and shows what the run refuses.
+        ask: carries out what a click asks, and shows what that says or the run refuses.
     """
 
     def __init__(self, run: Any, ask: Callable[[Callable[[], object]], None]) -> None:
-        import ipywidgets as ipw
-
-        self.run, self._ask, self._shown = run, ask, ()
+        self.run, self._ask = run, ask
         kinds = [kind for kind in KINDS if kind in EVERYWHERE or "op" in run.units]
-        self.kind = ipw.Dropdown(description="Break on", options=kinds, layout=ipw.Layout(width=pixels(270)),
-                                 tooltip="Where the run shall pause by itself")  # fmt: skip
         name = "Bound" if len(kinds) == len(EVERYWHERE) else "Bound or place"
-        self.value = ipw.Text(description=name, continuous_update=False, style={"description_width": "initial"},
-                              layout=ipw.Layout(width=pixels(250)), tooltip="The bound, or the place")  # fmt: skip
-        self.hint = ipw.Label(HINTS[kinds[0]])
-        self.add = button("Add", "plus", "Pause by itself there, from the next step on", lambda: ask(self._add))
-        self._list = ipw.HBox(layout=ipw.Layout(flex_flow="row wrap"))
-        self.kind.observe(self._chosen, "value")
-        self.value.on_msg(self._entered)
-        self.value.observe(self._came, "value")
-        row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
-        self.widget = ipw.Box([self.kind, self.value, self.hint, self.add, self._list], layout=row)
+        self.widget = Row(self._wished, field=name, kinds=[[kind, HINTS[kind]] for kind in kinds])
 
-    _shown: tuple[str, ...]
-    _submitted: bool = False
+    def _wished(self, name: str, value: Any) -> None:
+        if name == "add" and value[0] in KINDS:
+            self._ask(lambda: self._add(*value))
+        elif name == "remove" and value in self.run.breakpoints:  # a page may know one that has just gone
+            self._ask(lambda: self.run.clear_breakpoint(value))
 
-    def _chosen(self, change: Mapping[str, Any]) -> None:
-        self._submitted = False
-        self.hint.value = HINTS[change["new"]] or "needs none"
-
-    def _entered(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        """Enter in the field adds; the page says so before it says what the text is now, or behind it."""
-        if not isinstance(content, Mapping) or content.get("event") != "submit":
-            return
-        self._submitted = bool(HINTS[self.kind.value]) and not self.value.value.strip()
-        if not self._submitted:
-            self._ask(self._add)
-
-    def _came(self, change: Mapping[str, Any]) -> None:
-        """Text comes when the field is left, too: on the way to Add, which adds it, or to another kind."""
-        if self._submitted and change["new"].strip():
-            self._ask(self._add)
-
-    def _add(self) -> None:
-        kind, given = self.kind.value, self.value.value.strip()
-        self._submitted = bool(HINTS[kind]) and not given  # a busy page may hold the text back, and send the click
-        if self._submitted:
+    def _add(self, kind: str, text: str) -> str:
+        """Set one; returns what is to be said of it."""
+        given, name, before = text.strip(), KINDS[kind], self.run.breakpoints
+        if HINTS[kind] and not given:
             raise ArgumentError("a breakpoint needs a bound or a place", given="nothing", hint=HINTS[kind])
-        name = KINDS[kind]
         wanted: dict[str, Any] = {name: True if name == "nonfinite" else given}
         if name == "backward":
             wanted = {"at": given, "backward": True}
         elif kind in EVERYWHERE:
             wanted = {name: _number(given)}
-        self.run.break_on(**wanted)
-        self.value.value = ""
+        made = self.run.break_on(**wanted)
+        self.widget.send({"added": text})
+        gone = [known for known in before if known not in self.run.breakpoints]
+        return f"{_worded(made)} takes the place of {_worded(gone[0])}" if gone else ""
 
     def refresh(self, *, ended: bool) -> None:
-        """Show the breakpoints that the run has now."""
-        for part in (self.kind, self.add):
-            if part.disabled != ended:
-                part.disabled = ended
+        """Show the breakpoints that the run has now, and which of them its last step did not come to."""
+        unmet = self.run.unmet_breakpoints
         names = () if ended else self.run.breakpoints
-        if names == self._shown:
-            return
-        self._shown = names
-        old = self._list.children
-        self._list.children = tuple(self._remover(name) for name in names)
-        for gone in old:
-            gone.layout.close()
-            gone.style.close()
-            gone.close()
+        listed = [[name, _worded(name) + " (not in the last step)" * (name in unmet)] for name in names]
+        if (listed, ended) != (self.widget.listed, self.widget.ended):
+            with self.widget.hold_sync():
+                self.widget.listed, self.widget.ended = listed, ended
+            free_of_blocked_cell(self.widget)
 
     def say_again(self) -> None:
         """Send what follows the run to the page once more."""
-        self._list.send_state("children")
-        for part in (self.kind, self.add):
-            part.send_state("disabled")
+        self.widget.send_state({"listed", "ended"})
+        free_of_blocked_cell(self.widget)
 
-    def _remover(self, name: str) -> Any:
-        return button(name, "times", f"Take this breakpoint away: {name}",
-                      lambda: self._ask(lambda: self.run.clear_breakpoint(name)))  # fmt: skip
+
+def _worded(name: str) -> str:
+    """The name of a breakpoint as a reader sees it.
+
+    Example:
+        >>> _worded("loss above -1")
+        'loss above −1'
+    """
+    head, above, bound = name.partition(" above ")
+    return f"{head}{above}{bound.replace('-', MINUS)}"
 
 
 def _number(text: str) -> float:
     try:
-        return float(text.replace(",", "."))
+        return float(text.replace(",", ".").replace(MINUS, "-"))
     except ValueError:
         raise ArgumentError("a bound is a number", given=text, hint="as 2.5 or 1e3") from None

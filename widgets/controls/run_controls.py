@@ -17,6 +17,7 @@ from typing import Any
 
 from lab.errors import LabError, ViewError
 from widgets.controls.breakpoints import Breakpoints
+from widgets.controls.slider import Progress, Slider
 from widgets.controls.step_picture import StepPicture
 from widgets.explosion import exploded
 from widgets.live.buttons import free_of_blocked_cell, pixels
@@ -86,7 +87,7 @@ class RunControls:
             self._parts[name] = button(name, icon, tooltip, lambda: self._ask(action), style=style)
             return self._parts[name]
 
-        bar = ipw.FloatProgress(min=0.0, max=1.0, description="Progress", layout=ipw.Layout(flex="1 1 200px"))
+        bar = Progress(layout=ipw.Layout(flex="1 1 200px"))
         where = ipw.Label(layout=ipw.Layout(min_width=pixels(150)))
         self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
         self._parts["text"].on_msg(self._seen)
@@ -104,7 +105,8 @@ class RunControls:
                           tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
-        self._breakpoints, self._step_picture = Breakpoints(self.run, self._ask), StepPicture(self.run)
+        self._breakpoints = Breakpoints(self.run, self._ask)
+        self._step_picture = StepPicture(self.run, self._parts["Step"].focus)
         has = self.run.hyperparameters
         self._sliders |= {name: self._slider(name, has[name]) for name in self.hyperparameters if name in has}
         row = ipw.Layout(display="flex", flex_flow="row wrap", align_items="center", width="100%")
@@ -119,19 +121,14 @@ class RunControls:
 
     def _slider(self, name: str, value: float) -> Any:
         """A slider around the value that the run has; hyperparameters that are positive get a logarithmic one."""
-        import ipywidgets as ipw
-
         words = name.replace("_", " ")
-        common: dict[str, Any] = {
-            "description": words.capitalize(), "tooltip": f"{words}, from the next step on", "continuous_update": False,
-            "style": {"description_width": "initial"}, "layout": ipw.Layout(width=pixels(360)),
-        }  # fmt: skip
+        scale: dict[str, Any] = {"min": min(0.0, value), "max": 1.0, "step": 0.01}
         if value > 0:
             middle = math.log10(value)
-            low, high = math.floor(middle - 2), math.ceil(middle + 2)
-            made = ipw.FloatLogSlider(value=value, min=low, max=high, step=0.05, readout_format=".2g", **common)
-        else:
-            made = ipw.FloatSlider(value=value, min=min(0.0, value), max=1.0, step=0.01, **common)
+            scale = {"min": math.floor(middle - 2), "max": math.ceil(middle + 2), "step": 0.05, "log": True}
+        made = Slider(
+            description=words.capitalize(), tooltip=f"{words}, from the next step on", value=value, **scale
+        )  # fmt: skip
         self._known[name] = value
         made.observe(lambda change: self._set(name, float(change["new"])), "value")
         return made
@@ -139,10 +136,11 @@ class RunControls:
     # --- clicks: flags only ---
 
     def _ask(self, action: Callable[[], object]) -> None:
-        """Do what a click asks; what the run refuses is shown, never raised into the page."""
+        """Do what a click asks; what that says or the run refuses is shown, never raised into the page."""
         self._message = ""  # before: what the action starts may have something to say
         try:
-            action()
+            said = action()
+            self._message = said if isinstance(said, str) else self._message
         except LabError as why:
             self._message = str(why)
         self.refresh()
@@ -227,13 +225,14 @@ class RunControls:
             self._put(parts["Pause"], description="Resume" if paused else "Pause", icon="play" if paused else "pause",
                  disabled=ended or state == "stopping")  # fmt: skip
             self._put(parts["Step"], disabled=ended or state == "stopping")
+            self._put(parts["by"], disabled=ended)
             self._put(parts["Stop"], disabled=ended)
             self._step_picture.refresh()
             reason = self._trouble()
             self._put(parts["Back to sound state"].layout, display="" if self._is_unsound() else "none")
             self._put(parts["text"], text="\n".join(filter(None, (self._spoken(state, reason), self._message))))
             for name, slider in self._sliders.items():
-                value = _within(slider, self.run.hyperparameters.get(name, slider.value))
+                value = slider.within(self.run.hyperparameters.get(name, slider.value))
                 if value != self._known.get(name):  # set by code or by a schedule, not by this slider
                     self._known[name] = value
                     self._put(slider, value=value)
@@ -317,11 +316,3 @@ class RunControls:
         still = f'<div data-lab-twin="{self._parts["text"].twin}">{escape(self.text)}</div>'
         show({"text/html": still, "text/plain": self.text}, raw=True)
         show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
-
-
-def _within(slider: Any, value: float) -> float:
-    """The value, or the nearest one that a slider can show: what it would put right itself counts as moved by hand."""
-    low, high = slider.min, slider.max
-    if hasattr(slider, "base"):  # a logarithmic one's are exponents
-        low, high = slider.base**low, slider.base**high
-    return float(min(max(value, low), high))

@@ -5,16 +5,27 @@ Ranks that train copies are drawn with the collective that they are held in, the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from widgets.live.buttons import button
+from widgets.live.showing import close
 
 
 class StepPicture:
-    """A GraphView of `run.graph`, new with each step, or what held ranks do; nothing before that."""
+    """A GraphView of `run.graph`, new with each step, or what held ranks do; nothing before that.
 
-    def __init__(self, run: Any) -> None:
+    Args:
+        run: a training run.
+        closed: called when the reader has closed the picture, whose button has gone with it.
+    """
+
+    def __init__(self, run: Any, closed: Callable[[], object] = lambda: None) -> None:
         import ipywidgets as ipw
 
-        self.run = run
+        self.run, self._tell_closed = run, closed
+        self._closed_at: tuple[int, ...] | None = None
+        self._button = button("Close picture", "times", "Until the run is held at another place", self.close)
         self.view: Any = None
         self._shown: Any = None  # the graph that is shown
         self._held_in = -1  # steps done when it was held within one last
@@ -26,6 +37,10 @@ class StepPicture:
         from widgets.views.pipeline.view import PipelineView
         from widgets.views.ring.view import RingView
 
+        if self._closed_at is not None:
+            if not self.run.is_inside or self._place() == self._closed_at:
+                return
+            self._closed_at = None
         if self.run.graph is not None:
             self._show(GraphView, self.run.graph)
             self._fold_away()
@@ -34,6 +49,18 @@ class StepPicture:
             self._show(PipelineView if "action" in self.run.units else RingView, self.run.recording)
         if isinstance(self.view, PipelineView):  # between two clicks it is not held, and in the same step
             self._follow(self.run.progress[0] == self._held_in)
+
+    def close(self) -> None:
+        """Take the picture away, until the run is held at another place."""
+        self._closed_at, old, self.view = self._place(), self.view, None
+        self.widget.children = ()
+        if old is not None:
+            old.dispose()
+        self._tell_closed()
+
+    def _place(self) -> tuple[int, ...]:
+        """Where the run is held, if it is: what it has done says so."""
+        return self.run.progress[0], len(self.run.recording if self.run.graph is None else self.run.graph)
 
     @property
     def box(self) -> str:
@@ -58,7 +85,7 @@ class StepPicture:
         if self.view is not None and self.view.recording is recording:
             return
         old, self.view = self.view, kind(recording)
-        self.widget.children = (self.view.widget,)
+        self.widget.children = (self._button, self.view.widget)
         if old is not None:
             old.dispose()
 
@@ -77,3 +104,5 @@ class StepPicture:
         if self.view is not None:
             self.view.dispose()
             self.view = None
+        if self._button.comm is not None:
+            close(self._button)

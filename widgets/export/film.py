@@ -128,7 +128,7 @@ def written(
     if ending == ".png":
         moments = np.broadcast_to(stops.reshape(len(stops), -1), (len(stops), len(views)))[at]
         pictures = [v.picture_at(int(p)) for v, p in zip(views, moments, strict=True)]
-        return write_png(path, pictures, theme=theme or "light", scale=scale or SCALE)
+        return write_png(path, pictures, theme=theme or "light", scale=SCALE if scale is None else scale)
     moving = ending == ".svg"
     frames = frames_of(views, stops, MOST_STOPS if moving else MAX_FRAMES, marks, notes, names)
     n = len(stops)

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from lab.checks import number
 from lab.errors import ViewError
 from widgets.export.endings import file_at
 from widgets.pictures.palettes import COLOURS
@@ -63,8 +64,10 @@ def png_of(pictures: Sequence[Picture], *, theme: str = "light", scale: float = 
         >>> data[1:4], struct.unpack(">2I", data[16:24])
         (b'PNG', (240, 84))
     """
+    scale = number("scale", scale, hint="scale=2 is sharp anywhere", error=ViewError)
     if not 0 < scale < math.inf:
-        raise ViewError("the scale of a picture is a positive number", given=repr(scale), hint="2 is sharp anywhere")
+        problem = "the scale of a picture is a positive number"
+        raise ViewError(problem, given=f"scale={scale:g}", hint="2 is sharp anywhere")
     svg, width, height = below_one_another([svg_of(picture, theme) for picture in pictures])
     if width * height * scale * scale > MOST_PIXELS:
         most = math.sqrt(MOST_PIXELS / (width * height))

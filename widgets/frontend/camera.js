@@ -5,7 +5,8 @@ import { magnified } from "./look.js";
 export const GLIDE = 350;
 export const ease = (part) => 1 - (1 - part) ** 3;
 const mix = (a, b, part) => a + (b - a) * part;
-export const MARGIN = 28;
+const MARGIN = { desk: 28, phone: 8 };
+const PHONE = 480; // px: in a stage that narrow, all room is for the picture
 const LEAP = 12; // stages: over a longer way nothing could be seen, and each frame of it would be drawn anew
 const NEARLY = 0.02; // of its size: a picture so much larger or smaller looks the same while it moves
 // Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
@@ -21,6 +22,10 @@ export class Camera {
     this.taken = false; // the reader has panned or zoomed: leave the view alone
     this.whole = false; // the reader wants to see all of it, readable or not
     this.glide = null;
+  }
+
+  get margin() {
+    return this.size.w < PHONE ? MARGIN.phone : MARGIN.desk;
   }
 
   toStage = (x, y) => [x * this.view.k + this.view.x, y * this.view.k + this.view.y];
@@ -43,12 +48,12 @@ export class Camera {
 
   // How high the stage shall be for this picture, at `least` so large.
   height(most, least) {
-    const k = Math.min(largest(), Math.max((this.size.w - 2 * MARGIN) / this.box.w, least));
-    return Math.round(Math.min(most, Math.max(160, this.box.h * k + 2 * MARGIN)));
+    const k = Math.min(largest(), Math.max((this.size.w - 2 * this.margin) / this.box.w, least));
+    return Math.round(Math.min(most, Math.max(160, this.box.h * k + 2 * this.margin)));
   }
 
   scaleFor(box) {
-    return Math.min((this.size.w - 2 * MARGIN) / box.w, (this.size.h - 2 * MARGIN) / box.h);
+    return Math.min((this.size.w - 2 * this.margin) / box.w, (this.size.h - 2 * this.margin) / box.h);
   }
 
   readable(box) {
@@ -86,15 +91,15 @@ export class Camera {
 
   // A part that is in sight already stays where it is.
   wanted(now, lively) {
-    const { box, size } = this;
+    const { box, size, margin } = this;
     const all = this.scaleFor(box);
     const part = this.whole || all >= readable() ? null : lively();
     const k = Math.max(Math.min(0.01, all), Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
     const along = (from, length, room, last, at, span) => {
-      if (length * k <= room - MARGIN / 2) return room / 2 - (from + length / 2) * k;
-      const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= MARGIN && (at + span) * k + last <= room - MARGIN;
+      if (length * k <= room - margin / 2) return room / 2 - (from + length / 2) * k;
+      const seen = Math.abs(now.k - k) < 1e-4 && at * k + last >= margin && (at + span) * k + last <= room - margin;
       const centred = seen ? last : room / 2 - (at + span / 2) * k;
-      return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, centred));
+      return Math.max(room - margin - (from + length) * k, Math.min(margin - from * k, centred));
     };
     const goal = part ?? box;
     return { k, x: along(box.left, box.w, size.w, now.x, goal.left, goal.w), y: along(box.top, box.h, size.h, now.y, goal.top, goal.h) };
@@ -124,9 +129,16 @@ export class Camera {
     return { k, x: beside, y: along(top, h, size.h, y) };
   }
 
-  // The picture or the stage is another, and the reader stays where they were, if anything is there.
-  stay() {
-    this.view = this.held(this.view);
+  // The picture or the stage is another: the reader stays where they were, if anything is there. Where nothing is any
+  // more they see all of it, if that can be read.
+  stay(lively) {
+    const { view } = this;
+    const to = this.held(view);
+    if ((to.x !== view.x || to.y !== view.y) && this.readable(this.box)) {
+      this.taken = false;
+      return this.fit(false, lively);
+    }
+    this.view = to;
     return this.changed(false);
   }
 
@@ -161,8 +173,8 @@ export class Camera {
     const { box, size: { w, h }, view: { k } } = this;
     // Into the middle, but no further than the picture goes: beyond its end nothing can be seen.
     const held = (from, length, room, at) => {
-      if (length * k <= room - 2 * MARGIN) return room / 2 - (from + length / 2) * k;
-      return Math.max(room - MARGIN - (from + length) * k, Math.min(MARGIN - from * k, room / 2 - at * k));
+      if (length * k <= room - 2 * this.margin) return room / 2 - (from + length / 2) * k;
+      return Math.max(room - this.margin - (from + length) * k, Math.min(this.margin - from * k, room / 2 - at * k));
     };
     this.takeOver({ k, x: held(box.left, box.w, w, x), y: held(box.top, box.h, h, y) });
   }

@@ -35,6 +35,7 @@ export function createChart(root, Plotly, options = {}) {
   let width = 0;
   let frame = 0;
   let revision = 0;
+  let sized = ""; // what it was drawn for last
   let drawing = false;
   let listening = false;
   let gone = false;
@@ -69,14 +70,19 @@ export function createChart(root, Plotly, options = {}) {
     frame = 0;
     drawing = true;
     const drawn = [tree, mode, width, scale];
+    const again = sized !== `${width} ${scale}`; // of another size, its first draw has the margins of the last one
+    sized = `${width} ${scale}`;
     try {
-      const layout = themed(tree.layout, mode, width, options.height, scale);
-      layout.datarevision = ++revision;
-      await Plotly.react(plot, tree.data.map((trace) => themedTrace(trace, mode, scale)), layout, CONFIG);
+      for (let times = again ? 2 : 1; times && !gone; times--) {
+        const layout = themed(tree.layout, mode, width, options.height, scale);
+        layout.datarevision = ++revision;
+        await Plotly.react(plot, tree.data.map((trace) => themedTrace(trace, mode, scale)), layout, CONFIG);
+      }
     } finally {
       drawing = false;
     }
     if (gone) return Plotly.purge(plot);
+    nameTools();
     if (!listening) {
       listening = true;
       plot.on("plotly_click", (event) => {
@@ -86,6 +92,16 @@ export function createChart(root, Plotly, options = {}) {
     }
     if (drawn[0] !== tree || drawn[1] !== mode || drawn[2] !== width || drawn[3] !== scale) wake();
     return undefined;
+  }
+
+  // Plotly's buttons are for the mouse: each would be a stop between charts, and they are called alike in all of them.
+  function nameTools() {
+    const name = tree.title || tree.caption || "chart";
+    plot.querySelector(".modebar")?.setAttribute("aria-label", `tools of ${name}`);
+    for (const button of plot.querySelectorAll(".modebar-btn")) {
+      button.tabIndex = -1;
+      button.setAttribute("aria-label", `${button.dataset.title}: ${name}`);
+    }
   }
 
   // A cell of a heat map has two numbers: they count as one, row by row.
@@ -142,6 +158,7 @@ function themed(layout, mode, width, height, scale) {
   const own = structuredClone(layout);
   const axis = {
     gridcolor: colours.grid, linecolor: colours.line, zerolinecolor: colours.line, tickcolor: colours.line, automargin: true,
+    separatethousands: true, minexponent: 6,
     gridwidth: scale, linewidth: scale * (isStrong(mode) ? 1.5 : 1), ...(isStrong(mode) ? { griddash: "dot" } : {}),
   };
   const result = {

@@ -164,13 +164,17 @@ function legendMark(mark) {
     const line = svg("path", { class: "lab-line", d: mark === "backward" ? "M13 0H-6" : "M-13 0H6" });
     box.append(svg("g", { class: "lab-edge", "data-state": mark }, line, svg("path", { class: "lab-head", d: head })));
   } else if (look.marks[mark]) {
-    box.append(svg("g", { class: "lab-badge", "data-state": mark }, svg("circle", { r: 7 }), svg("path", { d: look.marks[mark] })));
+    box.append(svg("g", { class: mark === "pin" ? "lab-pin" : "lab-badge", "data-state": mark }, svg("circle", { r: 7 }), svg("path", { d: look.marks[mark] })));
   } else {
-    const radius = { op: 6, rank: 7, constant: 1, forward_span: 2, backward_span: 2 }[mark] ?? 3;
-    const across = mark === "rank" ? 14 : 24;
+    const toned = mark.startsWith("toned "); // the fill says a gradient, and nothing of the kind: it is left out
+    const [kind, state = "idle"] = mark.replace("toned ", "").split(":"); // a box, or one in a state
+    const radius = { op: 6, rank: 7, constant: 1, forward_span: 2, backward_span: 2 }[kind] ?? 3;
+    const across = kind === "rank" ? 14 : 24;
     const shape = { x: -across / 2, y: -7, width: across, height: 14, rx: radius };
-    const node = svg("g", { class: "lab-node", "data-kind": mark }, svg("rect", { class: "lab-box", ...shape }));
-    if (mark === "backward_span") node.append(svg("path", { class: "lab-hatch", d: hatch(24, 14), transform: "translate(-12 -7)" }));
+    const node = svg("g", { class: "lab-node", "data-kind": kind, "data-state": state }, svg("rect", { class: "lab-box", ...shape }));
+    if (toned) node.firstChild.style.fill = "none";
+    if (kind === "output") node.append(svg("rect", { class: "lab-inner", x: -9.5, y: -4.5, width: 19, height: 9, rx: 1.5 }));
+    if (kind === "backward_span") node.append(svg("path", { class: "lab-hatch", d: hatch(24, 14), transform: "translate(-12 -7)" }));
     box.append(node);
   }
   return box;

@@ -7,7 +7,6 @@ const FONTS = { label: "600 14px", sublabel: "400 12px", gradient: "600 12px" };
 const SMALL = { label: "600 11px" }; // on the bars of a Gantt
 const LINE = { label: 18, sublabel: 16, gradient: 16 };
 const FOLD = { closed: "M-3.5 0H3.5M0 -3.5V3.5", open: "M-3.5 0H3.5" };
-const PIN = "M0 4.5C-2 1.5 -3.5 0.5 -3.5 -1.5A3.5 3.5 0 0 1 3.5 -1.5C3.5 0.5 2 1.5 0 4.5Z";
 const isSpan = (kind) => kind === "forward_span" || kind === "backward_span";
 const textsOf = (node) => ["label", "sublabel", "gradient"].filter((name) => node[name]);
 
@@ -53,7 +52,8 @@ export function paintNode(entry, look) {
   if (kind === "group") parts.push(box("lab-box lab-behind", 0, 8), box("lab-box lab-behind", 0, 4));
   entry.body = box("lab-box", 0);
   parts.push(entry.body);
-  if (kind === "output") parts.push(box("lab-inner", -3.5));
+  entry.inner = kind === "output" ? box("lab-inner", -3.5) : null;
+  if (entry.inner) parts.push(entry.inner);
   if (kind === "backward_span") parts.push(svg("path", { class: "lab-hatch", d: hatch(w, h), transform: `translate(${-w / 2} ${-h / 2})` }));
   entry.clipped = false;
   entry.texts = kind === "frame" ? headOf(entry, look) : linesOf(entry, look, r.rx);
@@ -64,17 +64,18 @@ export function paintNode(entry, look) {
     parts.push(disc("lab-badge", at, table().marks[state], state));
   }
   if (node.fold) parts.push(foldMark(node, look.folds));
-  if (is.pinned) parts.push(disc("lab-pin", kind === "rank" ? [w * 0.36, h * 0.36] : [w / 2 - 3, h / 2 - 2], PIN));
+  if (is.pinned) parts.push(disc("lab-pin", kind === "rank" ? [w * 0.36, h * 0.36] : [w / 2 - 3, h / 2 - 2], table().marks.pin));
   g.replaceChildren(...parts);
   tint(entry, look);
 }
 
 // The fill alone: all that changes while magnitudes run through a graph.
-export function tint({ node, body, texts }, { palette, mode }) {
+export function tint({ node, body, inner, texts }, { palette, mode }) {
   const colour = node.tone === undefined ? "" : toneColour(node.tone, palette, mode);
   body.style.fill = colour;
   const ink = colour && inkOn(colour);
   for (const text of texts) text.style.fill = ink;
+  if (inner) inner.style.stroke = ink;
 }
 
 function textElement(entry, name, look, room, at) {

@@ -66,7 +66,12 @@ export function createScene(root, options = {}) {
   resizing.observe(stage.element);
 
   function sized() {
-    const fresh = stage.sized();
+    const before = camera.size.w;
+    let fresh = stage.sized();
+    if (fresh && before && camera.size.w !== before) {
+      stage.element.style.height = ""; // what was high enough for another width: the reader made the page jump
+      fresh = stage.sized() || fresh;
+    }
     if (fresh) tokens.resize(camera.size.w, camera.size.h);
     return fresh;
   }
@@ -183,7 +188,7 @@ export function createScene(root, options = {}) {
       stage.element.style.height = `${wanted}px`;
       sized();
     }
-    return camera.taken ? camera.stay() : camera.fit(glides, lively);
+    return camera.taken ? camera.stay(lively) : camera.fit(glides, lively);
   }
 
   const lively = () => readablePart(livelyPart(boxes, edges, camera), camera);

@@ -1,9 +1,10 @@
 // The timeline in a notebook (widgets/player/timeline.py): the state comes as traits, wishes go as messages. Keys that
 // are pressed anywhere in the player are its own, and never reach the notebook's commands.
+import { askAgain, hearLate } from "./late.js";
 import { createTimeline } from "./timeline.js";
 
 const KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End", "[", "]", "l"];
-const TRAITS = ["n", "at", "words", "marks", "bookmarks", "loop"];
+const TRAITS = ["n", "at", "words", "marks", "bookmarks", "removed", "loop"];
 
 export default {
   render({ model, el }) {
@@ -14,8 +15,9 @@ export default {
       seek: (at) => wants({ seek: at }),
       go: (k) => wants({ go: k }),
       add: (note) => wants({ add: note }),
-      rename: (k, note) => wants({ rename: [k, note] }),
-      remove: (k) => wants({ remove: k }),
+      rename: (stop, note, written) => wants({ rename: [stop, note, written] }),
+      remove: (stop, note) => wants({ remove: [stop, note] }),
+      undo: () => wants({ undo: true }),
     });
     const draw = () => timeline.draw(Object.fromEntries(TRAITS.map((name) => [name, model.get(name)])));
     for (const name of TRAITS) model.on(`change:${name}`, draw);
@@ -23,6 +25,7 @@ export default {
       if (message?.write) timeline.write();
     };
     model.on("msg:custom", said);
+    hearLate(model, askAgain).catch(console.error);
     draw();
 
     // On the way down and on the window: JupyterLab listens on the document, and would cut the cell at "x".

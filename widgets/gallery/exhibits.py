@@ -26,6 +26,7 @@ from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
 from widgets.views.graph.view import GraphView
+from widgets.views.layers.view import LayersView
 from widgets.views.pipeline.view import PipelineView
 from widgets.views.ring.view import RingView
 from widgets.views.training.gradient import GradientView
@@ -65,6 +66,12 @@ def _two_steps(stops: Positions) -> Positions:
     return np.append(stops[:4], stops[-4:])
 
 
+def _lit(view: GraphView) -> GraphView:
+    """The graph with the first nan or infinity lit."""
+    view.light_nonfinite()
+    return view
+
+
 EXHIBITS: list[Exhibit] = [
     Exhibit("A small graph", "Values go along the arrows, gradients come back; a box says what it computed.",
             GraphView, "graph"),
@@ -89,6 +96,10 @@ EXHIBITS: list[Exhibit] = [
             "entry.", RuleView, "rule", opens_at_end=True),
     Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
             MemoryView, "memory", opens_at_end=True),
+    Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
+            GraphView, "twice", opens_at_end=True),
+    Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",
+            GraphView, "broken", lambda runs: _lit(GraphView(runs.broken)), opens_at_end=True),
     Exhibit("One step of a network", "The same for a network with one hidden layer: six operations, four parameters.",
             GraphView, "network", opens_at_end=True),
     Exhibit("A transformer block", "Operations lie in the modules that ran them: a box with a + opens.",
@@ -104,6 +115,8 @@ EXHIBITS: list[Exhibit] = [
             LossView, "training", opens_at_end=True),
     Exhibit("Gradients", "How long each gradient is from step to step, and how the entries of one spread.",
             GradientView, "training", opens_at_end=True),
+    Exhibit("Layers", "What each layer gives, the gradient that comes back, its dead units: first step and last.",
+            LayersView, "training", opens_at_end=True),
     Exhibit("All-reduce, ring", "Chunks travel around; which parts are in them, and how many bytes each rank sent.",
             RingView, "ring"),
     Exhibit("All-reduce, naive", "The same sum by way of rank 0, which sends most.", RingView, "naive"),

@@ -16,16 +16,11 @@ from lab.autograd.tensor import tensor
 from lab.autograd.visits import count_visits
 from lab.data import digits
 from lab.events import Recording, record
-from lab.experiments.cost import measure_cost
-from lab.experiments.errors import measure_errors
-from lab.experiments.memory import measure_memory
-from lab.experiments.rule import measure_rule
-from lab.experiments.slopes import measure_slopes
-from lab.experiments.swell import measure_swell
 from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
-from lab.ops import exp, maximum, sin, softmax, tanh
+from lab.ops import exp, sqrt, tanh
 from lab.training import fit
-from lab.transforms import checkpoint, custom_vjp, jvp, vmap
+from lab.transforms import jvp, vmap
+from widgets.gallery.measured import Measured
 
 if TYPE_CHECKING:
     from lab.parallel import Cluster, Comm
@@ -51,7 +46,7 @@ def _one_step(seed: int) -> Recording:
     return rec
 
 
-class Runs:
+class Runs(Measured):
     """Recordings by name; the workers are started for the first that needs them, and end with the block.
 
     Args:
@@ -64,7 +59,8 @@ class Runs:
     """
 
     def __init__(self, say: Callable[[str], object]) -> None:
-        self._say, self._stack = say, ExitStack()
+        super().__init__(say)
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -133,24 +129,6 @@ class Runs:
         return rec
 
     @cached_property
-    def errors(self) -> Recording:
-        """Every method with many steps on a function of a number."""
-        self._say("Differences with many steps, against the truth ...")
-        return measure_errors(lambda x: exp(x) * sin(x) / x, 1.5).recording
-
-    @cached_property
-    def cost(self) -> Recording:
-        """Jacobians of a small network in three ways."""
-        self._say("Jacobians in three ways, with more and more inputs and outputs ...")
-        return measure_cost().recording
-
-    @cached_property
-    def swell(self) -> Recording:
-        """4 x (1 - x), put into itself."""
-        self._say("A function put into itself, differentiated by sympy ...")
-        return measure_swell(lambda x: 4.0 * x * (1.0 - x), 6).recording
-
-    @cached_property
     def stretched(self) -> Recording:
         """A bias along one axis, a scale of each row and one number for all, and the sums on the way back."""
         self._say("Broadcasting shapes, and summing gradients back to them ...")
@@ -178,36 +156,27 @@ class Runs:
         return rec
 
     @cached_property
-    def slopes(self) -> Recording:
-        """The larger of x and 0 at a tie."""
-        self._say("Slopes from both sides of a kink ...")
-        return measure_slopes(lambda x: maximum(x, 0.0), 0.0).recording
+    def twice(self) -> Recording:
+        """A gradient computed as a graph, and walked back itself."""
+        self._say("Walking a gradient back once more ...")
+        x = tensor(2.0, requires_grad=True, name="x")
+        with record(detail="value") as rec:
+            (x * x * x).backward(create_graph=True)
+            slope, x.grad = x.grad, None
+            assert slope is not None
+            slope.backward()
+        rec.meta["title"] = "second derivative of x * x * x"
+        return rec
 
     @cached_property
-    def rule(self) -> Recording:
-        """A rule for softmax with the diagonal of its Jacobian only."""
-        self._say("A wrong rule against differences ...")
-
-        def diagonal(x: Any) -> Any:
-            return softmax(x)
-
-        rule = custom_vjp(diagonal).defvjp(lambda x: (softmax(x), softmax(x)), lambda s, ct: (ct * s * (1.0 - s),))
-        x = tensor([0.5, -1.0, 0.25, 2.0])
-        return measure_rule(lambda x: rule(2.0 * x), (x,), modes=("rev",)).recording
-
-    @cached_property
-    def memory(self) -> Recording:
-        """A chain of sines in four pieces, with checkpoints and without."""
-        self._say("Memory over forward and backward, with checkpoints and without ...")
-        x = tensor(np.linspace(0.0, 1.0, 100_000), requires_grad=True)
-
-        def piece(x: Any) -> Any:
-            return sin(sin(sin(sin(x))))
-
-        again = checkpoint(piece)
-        return measure_memory(
-            plain=lambda: piece(piece(piece(piece(x)))).sum(), checkpoints=lambda: again(again(again(again(x)))).sum()
-        ).recording
+    def broken(self) -> Recording:
+        """The root of a square: at 0 its slope is infinite, and infinity times 0 is nan."""
+        self._say("Making a gradient infinite ...")
+        x = tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+        with record(detail="value") as rec, np.errstate(all="ignore"):
+            (sqrt(x * x) - 1.0).sum().backward()
+        rec.meta["title"] = "sum(sqrt(x * x) - 1)"
+        return rec
 
     @cached_property
     def network(self) -> Recording:

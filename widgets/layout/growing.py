@@ -213,6 +213,18 @@ class Growing:
                 bends += [(box.sheet, 0, 0.0, -8.0, y), self._up(box, y)]
         return tuple(bends)
 
+    def beside(self, source: str, target: str) -> tuple[Bend, ...]:
+        """The bends of an edge between a box and one that hangs below it in its column, past what hangs between.
+
+        It runs down on the near side and up on the far one, so that there and back are two ways.
+        """
+        a, b = self.boxes[source], self.boxes[target]
+        down = a.line < b.line
+        upper, lower = (a, b) if down else (b, a)
+        heights = [upper.sheet.y + upper.line + upper.bottom + GAP / 2, lower.sheet.y + lower.line]
+        side, off = (0.0, -self.gap / 2) if down else (1.0, self.gap / 2)
+        return tuple((a.sheet, a.column, side, off, y) for y in (heights if down else reversed(heights)))
+
     def _down(self, box: Box, y: float) -> Bend:
         """Where an edge that leaves a box has come down to y: below the box, if nothing hangs there, else behind it."""
         free = box.inner is None and box.line + box.bottom >= box.sheet.columns[box.column].bottom

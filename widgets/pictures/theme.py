@@ -31,8 +31,9 @@ MARKS: Final[Mapping[str, str]] = {
     "waiting": "M-3.4 0H-3.2M-0.1 0H0.1M3.2 0H3.4",
     "stopped": "M-2.8 -2.8H2.8V2.8H-2.8Z",
     "trouble": "M0 -3.8V0.8M0 3.3V3.5",
+    "pin": "M0 4.5C-2 1.5 -3.5 0.5 -3.5 -1.5A3.5 3.5 0 0 1 3.5 -1.5C3.5 0.5 2 1.5 0 4.5Z",
 }
-"""Badge of each node state as a path around (0, 0); idle has none."""
+"""Badge of each node state as a path around (0, 0), idle has none; and that of a node to which the reader holds on."""
 
 MADE: Final[Mapping[str, str]] = {
     "run": "M-3 -4.2L4.4 0L-3 4.2Z",
@@ -47,7 +48,7 @@ KIND_WORDS: Final[Mapping[str, str]] = {
     "leaf": "leaf", "op": "operation", "constant": "constant", "output": "output", "group": "group", "rank": "rank",
     "device": "device", "forward_span": "forward", "backward_span": "backward",
     "idle": "idle", "new": "new", "active": "active now", "done": "done", "waiting": "waiting", "trouble": "trouble",
-    "stopped": "ended early",
+    "stopped": "ended early", "pin": "pinned",
     "forward": "value, forward", "backward": "gradient, backward", "none": "no gradient wanted",
     "store": "stored",
     "frame": "open group",
@@ -61,17 +62,13 @@ def short(value: float) -> str:
     """A number as a person would write it: four digits, a true minus sign, powers of ten only where they help.
 
     Example:
-        >>> short(6.0), short(-0.12345), short(1234567.0), short(3), short(float("nan"))
-        ('6.0', '−0.1235', '1.235e6', '3', 'nan')
+        >>> short(6.0), short(-0.12345), short(1234567.0), short(4321), short(float("nan"))
+        ('6.0', '−0.1235', '1.235e6', '4,321', 'nan')
     """
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, int):
-        return (
-            f"{value:,}".replace(",", "\N{THIN SPACE}").replace("-", MINUS)
-            if abs(value) < 10**15
-            else short(float(value))
-        )
+        return f"{value:,}".replace("-", MINUS) if abs(value) < 10**15 else short(float(value))
     number = float(value)
     if math.isnan(number):
         return "nan"
@@ -80,7 +77,7 @@ def short(value: float) -> str:
     if number == 0.0:
         return "0.0"
     if 1e-3 <= abs(number) < 1e6:
-        text = f"{number:.{max(1, 3 - math.floor(math.log10(abs(number))))}f}".rstrip("0")
+        text = f"{number:,.{max(1, 3 - math.floor(math.log10(abs(number))))}f}".rstrip("0")
         text = text + "0" if text.endswith(".") else text
     else:
         mantissa, exponent = f"{number:.3e}".split("e")

@@ -57,7 +57,8 @@ def tag(name: str, text: str = "", /, **attributes: object) -> str:
         '<rect x="1" stroke-width="2"/>'
     """
     named = ((key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items() if value is not None)
-    parts = [f' {name}="{_value(value)}"' for name, value in named]
+    # A path is no text: cut like one, a long line would end early and say nothing of it.
+    parts = [f' {name}="{value if name == "d" else _value(value)}"' for name, value in named]
     return f"<{name}{''.join(parts)}>{text}</{name}>" if text else f"<{name}{''.join(parts)}/>"
 
 
@@ -154,9 +155,12 @@ class Drawing(NamedTuple):
 
 
 def _scene(scene: Scene) -> str:
+    from widgets.pictures.twin_legend import legend_below
+
     drawn = drawing(scene)
-    body = "".join("".join(layer) for layer in drawn.layers)
-    return card(tag("g", body, transform=drawn.shift), drawn.width, drawn.height, scene)
+    body = tag("g", "".join("".join(layer) for layer in drawn.layers), transform=drawn.shift)
+    legend, height = legend_below(scene.legend if scene.nodes else (), drawn.width, drawn.height)
+    return card(body + legend, drawn.width, height, scene)
 
 
 def drawing(scene: Scene) -> Drawing:
@@ -177,7 +181,7 @@ def drawing(scene: Scene) -> Drawing:
     bottom = max(*(n.y + n.height / 2 for n in scene.nodes), *(y for _, y in places), -1e9)
     width, height = max(240.0, right - left + 2 * MARGIN + 12), bottom - top + 2 * MARGIN
     shapes = [(edge, edge_shape(edge, nodes, offsets.get(edge.id, 0.0))) for edge in scene.edges]
-    lines = tuple(_line(edge, shape, scene.lit) for edge, shape in shapes)
+    lines = tuple(line_element(edge, shape, scene.lit) for edge, shape in shapes)
     frames = sorted((n for n in scene.nodes if n.kind == "frame"), key=lambda n: -n.width * n.height)
     behind = tuple(node_element(node, scene) for node in frames)
     boxes = tuple(node_element(node, scene) for node in scene.nodes if node.kind != "frame")
@@ -195,7 +199,8 @@ def _edge_colour(edge: Edge) -> str:
     return INK[own.get(edge.state, "line")]
 
 
-def _line(edge: Edge, shape: EdgeShape, lit: Collection[str]) -> str:
+def line_element(edge: Edge, shape: EdgeShape, lit: Collection[str]) -> str:
+    """An edge with its head, faded where others stand out."""
     colour, lively = _edge_colour(edge), edge.state in LIVELY_EDGES
     dash = {"backward": "8 5", "store": "4 4", "none": "0.5 5"}.get(edge.state)
     path = tag(

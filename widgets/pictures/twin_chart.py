@@ -18,13 +18,17 @@ from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.patch import Json
-from widgets.pictures.theme import INK, colorway, short, tone_colour
+from widgets.pictures.theme import INK, MINUS, colorway, short, tone_colour
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import card, label, tag
 
 WIDTH, HEIGHT = 640.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 34.0, 48.0
 DASHES = {"dash": "8 5", "dot": "2 4", "dashdot": "8 4 2 4", "longdash": "14 6", "longdashdot": "14 5 2 5"}
+ROW = 18.0
+"""Height of a row of the legend."""
+ROOM = 4.0
+"""What is drawn of a mark that stands on the end of an axis."""
 MOST_POINTS = 4000
 """A line with more points is thinned: a screen has fewer columns."""
 
@@ -93,7 +97,7 @@ class Axis:
             step = max(1.0, step)
         first = math.ceil(min(self.low, self.high) / step - 1e-9)
         marks = [(first + i) * step for i in range(12) if (first + i) * step <= max(self.low, self.high) + step * 1e-9]
-        text = (lambda v: short(10.0**v)) if self.kind == "log" else plain_number
+        text = (lambda v: plain_number(10.0**v)) if self.kind == "log" else plain_number
         return [(self.start + (v - self.low) * scale, text(v)) for v in marks]
 
 
@@ -113,11 +117,13 @@ def plain_number(value: float) -> str:
     """A tick's text: whole numbers without a point.
 
     Example:
-        >>> plain_number(20.0), plain_number(0.30000000000000004)
-        ('20', '0.3')
+        >>> plain_number(20_000.0), plain_number(0.30000000000000004), plain_number(1e-12)
+        ('20,000', '0.3', '1e−12')
     """
-    value = round(value, 10)
-    return short(int(value)) if value == int(value) and abs(value) < 1e6 else short(value)
+    whole = round(value)
+    if abs(value - whole) < 1e-9 * max(1.0, abs(value)) and abs(value) < 1e6 and (whole or abs(value) < 1e-300):
+        return f"{whole:,}".replace("-", MINUS)
+    return short(float(f"{value:.12g}"))
 
 
 def svg_of_chart(chart: Chart) -> str:
@@ -134,8 +140,11 @@ def svg_of_chart(chart: Chart) -> str:
     body = "".join(_panel(traces, layout, *axes) for axes, traces in panels.items())
     if not panels:
         body = label("nothing yet", WIDTH / 2, HEIGHT / 2, 13, fill=INK["muted"], text_anchor="middle")
-    shown = [pair for traces in panels.values() for pair in traces]
-    return card(body + _legend(shown), WIDTH, HEIGHT, chart)
+    rows = _legend([pair for traces in panels.values() for pair in traces])
+    more = ROW * max(0, len(rows) - 1)
+    if more:  # above the drawing: what it shows stands where it stood
+        body = tag("g", body, transform=f"translate(0 {number(more)})")
+    return card(body + "".join(rows), WIDTH, HEIGHT + more, chart)
 
 
 def _own_colour(trace: dict[str, Any]) -> str | None:
@@ -146,23 +155,24 @@ def _own_colour(trace: dict[str, Any]) -> str | None:
     return None
 
 
-def _legend(traces: Sequence[tuple[dict[str, Any], str]]) -> str:
+def _legend(traces: Sequence[tuple[dict[str, Any], str]]) -> list[str]:
+    """What each line is called, in rows."""
     named = [(t, c) for t, c in traces if t.get("name") and t.get("showlegend") is not False]
     if len(named) < 2:
-        return ""
-    x, parts = LEFT, []
+        return []
+    x, y, rows = WIDTH, 16.0 - ROW, list[str]()
     for trace, colour in named:
         dash = DASHES.get((trace.get("line") or {}).get("dash", ""))
         name = clip(trace["name"], 150, 12)
         wide = 46 + text_width(name, 12)
         if x + wide > WIDTH:
-            break
-        parts.append(
-            tag("path", d=f"M{number(x)} 16H{number(x + 22)}", stroke=colour, stroke_width=2, stroke_dasharray=dash)
-        )
-        parts.append(label(name, x + 28, 16, 12, dy="0.35em"))
+            x, y = LEFT, y + ROW
+            rows.append("")
+        line = f"M{number(x)} {number(y)}H{number(x + 22)}"
+        rows[-1] += tag("path", d=line, stroke=colour, stroke_width=2, stroke_dasharray=dash)
+        rows[-1] += label(name, x + 28, y, 12, dy="0.35em")
         x += wide
-    return "".join(parts)
+    return rows
 
 
 def _axis(layout: dict[str, Any], name: str, columns: Sequence[list[Any]], room: tuple[float, float]) -> Axis:
@@ -196,7 +206,20 @@ def _panel(traces: Sequence[tuple[dict[str, Any], str]], layout: dict[str, Any],
     if upright and upright[0] and y.high > 0:
         y.high *= 1.05
     marks = "".join(_trace(columns, trace, colour, x, y) for columns, trace, colour in drawn)
-    return _frame(x, y) + marks
+    return _frame(x, y) + (_within(marks, x, y) if _exceeds(x, xs) or _exceeds(y, ys) else marks)
+
+
+def _exceeds(axis: Axis, places: Sequence[float]) -> bool:
+    low, high = sorted((axis.low, axis.high))
+    return any(place < low or place > high for place in places)
+
+
+def _within(marks: str, x: Axis, y: Axis) -> str:
+    """Marks without what lies beyond the axes, a little room for those that stand on one."""
+    left, right, top, bottom = *sorted((x.start, x.stop)), *sorted((y.start, y.stop))
+    box = left - ROOM, top - ROOM, right - left + 2 * ROOM, bottom - top + 2 * ROOM
+    window = " ".join(map(number, box))
+    return tag("svg", marks, x=box[0], y=box[1], width=box[2], height=box[3], viewBox=window, overflow="hidden")
 
 
 def _edges(places: list[float]) -> list[float]:

@@ -12,7 +12,6 @@ from widgets.pictures.theme import INK, MARKS, ink_on, is_strong, tone_colour
 from widgets.pictures.twin import dimmed, half_seen, label, tag, words
 
 FOLD: Mapping[str, str] = {"closed": "M-3.5 0H3.5M0 -3.5V3.5", "open": "M-3.5 0H3.5"}
-PIN = "M0 4.5C-2 1.5 -3.5 0.5 -3.5 -1.5A3.5 3.5 0 0 1 3.5 -1.5C3.5 0.5 2 1.5 0 4.5Z"
 
 
 def _outline(node: Node) -> dict[str, Any]:
@@ -68,14 +67,14 @@ def node_element(node: Node, scene: Scene) -> str:
     if node.kind == "group":
         parts += [box(0, dx, **look) for dx in (8.0, 4.0)]
     parts.append(box(0, **look))
+    ink = ink_on(fill) if toned and node.kind != "frame" else None
     if node.kind == "output":
-        parts.append(box(-3.5, fill="none", stroke=INK["line"], stroke_width=1))
+        parts.append(box(-3.5, fill="none", stroke=ink or INK["line"], stroke_width=1))
     if node.kind == "backward_span":
         place = f"translate({number(-w / 2)} {number(-h / 2)})"
         lines = {"fill": "none", "stroke": INK["backward"], "opacity": half_seen(0.55), "transform": place}
         parts.append(tag("path", d=hatch(w, h), **lines))
     room = 1e4 if node.kind in SPANS else w * 0.78 if node.kind == "rank" else w - 2 * min(r, 12.0) + 2
-    ink = ink_on(fill) if toned and node.kind != "frame" else None
     parts.append(_head(node) if node.kind == "frame" else _texts(node, ink, room))
     if node.state in MARKS and node.kind not in SPANS:
         parts.append(_badge(node))
@@ -123,8 +122,13 @@ def _fold(node: Node) -> str:
 def _pin(node: Node) -> str:
     w, h = node.width, node.height
     x, y = (w * 0.36, h * 0.36) if node.kind == "rank" else (w / 2 - 3, h / 2 - 2)
+    return tag("g", pin(), transform=f"translate({number(x)} {number(y)})")
+
+
+def pin() -> str:
+    """The mark of a pinned node, around (0, 0)."""
     disc = tag("circle", r=7.5, fill=INK["surface"], stroke=INK["accent"], stroke_width=1.25)
-    return tag("g", disc + tag("path", d=PIN, fill=INK["accent"]), transform=f"translate({number(x)} {number(y)})")
+    return disc + tag("path", d=MARKS["pin"], fill=INK["accent"])
 
 
 def _texts(node: Node, ink: str | None, room: float) -> str:
@@ -158,18 +162,20 @@ def _texts(node: Node, ink: str | None, room: float) -> str:
 def _badge(node: Node) -> str:
     w, h = node.width, node.height
     x, y = (w * 0.36, -h * 0.36) if node.kind == "rank" else (w / 2 - 3, -h / 2 + 2)
-    colour = INK[
-        {"new": "forward", "active": "forward", "trouble": "trouble", "stopped": "muted"}.get(node.state, "done")
-    ]
-    full = node.state in ("active", "trouble")
+    return tag("g", badge(node.state), transform=f"translate({number(x)} {number(y)})")
+
+
+def badge(state: str) -> str:
+    """The mark of a state, around (0, 0)."""
+    colour = INK[{"new": "forward", "active": "forward", "trouble": "trouble", "stopped": "muted"}.get(state, "done")]
+    full = state in ("active", "trouble")
     disc = tag("circle", r=7.5, fill=colour if full else INK["surface"], stroke=colour, stroke_width=1.25)
-    mark = tag(
+    return disc + tag(
         "path",
-        d=MARKS[node.state],
-        fill=INK["surface"] if node.state == "active" else "none",
+        d=MARKS[state],
+        fill=INK["surface"] if state == "active" else "none",
         stroke=INK["surface"] if full else colour,
         stroke_width=1.75,
         stroke_linecap="round",
         stroke_linejoin="round",
     )
-    return tag("g", disc + mark, transform=f"translate({number(x)} {number(y)})")

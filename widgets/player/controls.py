@@ -77,10 +77,16 @@ def wished(player: Player, name: str, value: Any) -> None:
             player.seek(value)
         case "add":
             player.bookmark(value)
-        case "go" | "remove" if 0 <= value < len(player.bookmarks):
-            (player.go_to if name == "go" else player.remove_bookmark)(value)
-        case "rename" if 0 <= value[0] < len(player.bookmarks):
-            player.rename_bookmark(*value)
+        case "go" if 0 <= value < len(player.bookmarks):
+            player.go_to(value)
+        case "remove" | "rename":
+            stop, note, *written = value
+            listed = [[player.transport.stop_of(b.position), b.note] for b in player.bookmarks]
+            if [stop, note] in listed:  # else it has gone since the page drew it
+                number = listed.index([stop, note])
+                player.rename_bookmark(number, *written) if written else player.remove_bookmark(number)
+        case "undo":
+            player.restore_bookmark()
         case "key":
             keys: Mapping[str, Callable[[], object]] = {
                 " ": player.toggle, "ArrowLeft": player.back, "ArrowRight": player.step,
@@ -98,6 +104,8 @@ def refresh(controls: Mapping[str, Any], player: Player, words: str) -> None:
         line.n, line.at, line.words = len(t.stops), t.index, words.partition("\n")[0][:200]
         line.marks = [[stop, name] for stop, name in marks.items()]
         line.bookmarks = [[t.stop_of(b.position), b.note] for b in player.bookmarks]
+        gone = player.removed
+        line.removed = [] if gone is None else [t.stop_of(gone.position), gone.note]
         line.loop = list(t.loop or (() if t.loop_start is None else (t.loop_start,)))
     controls["Play"].description, controls["Play"].icon = ("Pause", "pause") if t.playing else ("Play", "play")
     controls["Back"].disabled = controls["Start"].disabled = t.index == 0

@@ -49,23 +49,29 @@ class Player(Clock):
     def __init__(self, *sources: Any, speed: float = 1.0, bookmarks: str | PathLike[str] | None = None) -> None:
         super().__init__(views_of(sources), speed)
         self.bookmarks: list[Bookmark] = [] if bookmarks is None else book.load(bookmarks, self.recording)
+        self.removed: Bookmark | None = None
         self._widget: Any = None
         self._controls: dict[str, Any] = {}
 
     # --- bookmarks ---
 
     def bookmark(self, note: str = "") -> Bookmark:
-        """Keep this moment, with a note.
+        """Keep this moment, with a note; where it is kept already, that note becomes this one.
 
         Raises:
             ViewError: there are too many.
         """
+        made = Bookmark(self.transport.position, noted(note))
+        for number, known in enumerate(self.bookmarks):
+            if self.transport.stop_of(known.position) == self.transport.index:
+                if made.note:
+                    self.rename_bookmark(number, note)
+                return self.bookmarks[number]
         if len(self.bookmarks) >= book.MOST:
             raise ViewError(
                 "a recording has room for so many bookmarks only", given=f"{book.MOST:,}",
                 hint="remove some: player.remove_bookmark(0)",
             )  # fmt: skip
-        made = Bookmark(self.transport.position, noted(note))
         with self._lock:
             self.bookmarks = sorted([*self.bookmarks, made])
         self._show()
@@ -83,10 +89,17 @@ class Player(Clock):
         self._show()
 
     def remove_bookmark(self, number: int) -> None:
-        """Forget a bookmark."""
-        self._bookmark(number)
+        """Forget a bookmark; `restore_bookmark` has the last one back."""
+        self.removed = self._bookmark(number)
         with self._lock:
             self.bookmarks = [b for k, b in enumerate(self.bookmarks) if k != number]
+        self._show()
+
+    def restore_bookmark(self) -> None:
+        """Put back the bookmark that was removed last; without one nothing happens."""
+        with self._lock:
+            gone, self.removed = self.removed, None
+            self.bookmarks = sorted([*self.bookmarks, *([] if gone is None else [gone])])
         self._show()
 
     def _bookmark(self, number: int) -> Bookmark:
@@ -148,6 +161,15 @@ class Player(Clock):
         if self.live:
             pacer.every(self._tick)
         return panel(self._controls, pictures)
+
+    def to_end(self) -> None:
+        """Go to the newest stop; while the recording is live, follow it, also after something kept it from that."""
+        from widgets.live import pacer
+
+        super().to_end()
+        if self._widget is not None and self.live:
+            pacer.forget(self._tick)
+            pacer.every(self._tick)
 
     def _pictures(self) -> list[Any]:
         """The widgets below the controls."""

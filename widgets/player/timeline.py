@@ -6,9 +6,9 @@ from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
-import anywidget
 import traitlets
 
+from widgets.live.heard import Heard
 from widgets.live.library import bundle
 
 Wish = Callable[[str, Any], object]
@@ -18,7 +18,7 @@ def _style() -> str:
     return (files("widgets") / "frontend" / "timeline.css").read_text(encoding="utf-8")
 
 
-class Timeline(anywidget.AnyWidget):
+class Timeline(Heard):
     """What is shown are traits; what the reader wants comes to `wish(name, value)`.
 
     Example:
@@ -28,7 +28,7 @@ class Timeline(anywidget.AnyWidget):
         >>> line.close()
     """
 
-    _esm = bundle("timeline.js", "timeline_host.js")
+    _esm = bundle("timeline.js", "late.js", "timeline_host.js")
     _css = _style()
 
     label = traitlets.Unicode("Moment").tag(sync=True)
@@ -39,6 +39,8 @@ class Timeline(anywidget.AnyWidget):
     """[stop, name] of each landmark."""
     bookmarks: Any = traitlets.List().tag(sync=True)
     """[stop, note] of each."""
+    removed: Any = traitlets.List().tag(sync=True)
+    """[stop, note] of the one that was removed last, as long as it can be put back."""
     loop: Any = traitlets.List().tag(sync=True)
     """First and last stop; the first alone while the reader marks a loop; empty for none."""
 
@@ -57,7 +59,9 @@ class Timeline(anywidget.AnyWidget):
             return
         [(name, value)] = content.items()
         match name, value:
-            case ("seek" | "go" | "remove", int(_)) | ("add" | "key", str(_)) | ("rename", [int(_), str(_)]):
+            case ("seek" | "go", int(_)) | ("add" | "key", str(_)) | ("undo", True):
+                self._wish(name, value)
+            case ("remove", [int(_), str(_)]) | ("rename", [int(_), str(_), str(_)]):
                 self._wish(name, value)
 
     def close(self) -> None:

@@ -100,6 +100,8 @@ class Entry(NamedTuple):
     """The sum of what came back, where a hook made another gradient of it."""
     walks: int = 0
     """Backward walks that had begun when it was recorded."""
+    within: int = -1
+    """Root of the backward walk that ran it, as under `create_graph`; -1: none did."""
 
     @property
     def stored(self) -> Array | None:
@@ -138,6 +140,8 @@ class Tape:
         largest: of all gradients with a sign that were ever seen, so that a colour means the same at every stop.
         users: the operations that have a node as an operand, each once, in order.
         foreign: something came back from a node that is not known.
+        walking: the backward walks that are under way, as (rank, root), the innermost last.
+        bad: the first that was seen of an array with nan or infinity in it.
         touched: the nodes that differ from the Tape whose `mark` is `since`, so that a picture of that one can be
             brought up to date at the price of what changed.
     """
@@ -152,9 +156,18 @@ class Tape:
     largest: float = 0.0
     users: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     foreign: bool = False
+    bad: ValueSeen | None = None
+    walking: tuple[tuple[int, int], ...] = ()
     touched: frozenset[int] = field(default=frozenset(), compare=False)
     since: object = field(default=None, compare=False)
     mark: object = field(default_factory=object, compare=False)
+
+    @property
+    def bad_node(self) -> int:
+        """The node at which nan or infinity began: the operation that made it, or the leaf that brought it; or -1."""
+        if self.bad is None:
+            return -1
+        return self.bad.source if self.bad.role == "contribution" else self.bad.node
 
     def folded(self, event: Event, limit: int) -> Tape:
         """This tape after one more event."""
@@ -199,13 +212,14 @@ class _Pen:
         self.entries, self.contributions = dict(tape.entries), tape.contributions
         self.targets, self.users, self.now = tape.targets, tape.users, tape.now
         self.n_walks, self.root, self.n_left_out, self.largest = tape.n_walks, tape.root, tape.n_left_out, tape.largest
-        self.foreign = tape.foreign
+        self.foreign, self.bad, self.walking = tape.foreign, tape.bad, tape.walking
         self.touched: set[int] = set()
 
     def tape(self) -> Tape:
         return Tape(
             self.entries, self.contributions, self.targets, self.now,
-            self.n_walks, self.root, self.n_left_out, self.largest, self.users, self.foreign,
+            self.n_walks, self.root, self.n_left_out, self.largest, self.users, self.foreign, self.bad,
+            self.walking,
             frozenset(self.touched), self.old.mark,
         )  # fmt: skip
 
@@ -236,11 +250,13 @@ class _Pen:
             case LeafUsed():
                 self._grow(Entry(event.node, "", event.name, (), event.shape, event.dtype))
             case OpRecorded():
-                self._grow(_entry(event))
+                within = [root for rank, root in self.walking if rank == event.rank][-1:]
+                self._grow(_entry(event)._replace(within=within[0] if within else -1))
             case ValueSeen():
                 self._see(event)
             case BackwardStarted():
                 self._start(event.root)
+                self.walking = (*self.walking, (event.rank, event.root))
             case RuleApplied() if event.node in self.entries:
                 self.aims()[event.node] = event.targets
                 self.touched.add(event.node)
@@ -258,6 +274,7 @@ class _Pen:
             case GradientCleared() if event.node in self.entries:
                 self._clear(event.node)
             case BackwardFinished():
+                self.walking = tuple(walk for walk in self.walking if walk != (event.rank, event.root))
                 self.now = Now("finish", event.root)
             case _:
                 pass  # of a node beyond the limit
@@ -281,6 +298,8 @@ class _Pen:
         if entry is None:
             return
         seen = seen_of(event)
+        if seen.n_nonfinite and self.bad is None:
+            self.bad = event
         if event.role == "value":
             self.put(event.node, entry._replace(value=seen))
         elif event.role == "gradient":

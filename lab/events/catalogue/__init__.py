@@ -57,6 +57,7 @@ from lab.events.catalogue.ranks import (
 from lab.events.catalogue.training import (
     Evaluated,
     HyperparameterChanged,
+    LayerMeasured,
     ParameterMeasured,
     RunFinished,
     RunStarted,
@@ -65,6 +66,7 @@ from lab.events.catalogue.training import (
 )
 
 __all__ = [
+    "LayerMeasured",
     "LeafUsed",
     "OpRecorded",
     "ValueSeen",

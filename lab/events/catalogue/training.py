@@ -73,6 +73,30 @@ class ParameterMeasured(Event):
 
 
 @event
+class LayerMeasured(Event):
+    """What a layer gave at a step, for the batch that was learned from, and the gradient that came back to that.
+
+    Mean and deviation are over finite entries; nan if there are none.
+    """
+
+    step: int
+    name: str
+    """Path of the module, as "1" or "encoder.0"; "" if it is the whole model."""
+    kind: str
+    """Its class, as "ReLU"."""
+    n_entries: int
+    mean: float
+    deviation: float
+    n_nonfinite: int
+    n_units: int
+    """Entries for one example."""
+    n_dead: int
+    """Units that are 0 for every example of the batch."""
+    gradient_norm: float
+    """Of the gradient of the loss with respect to what it gave; nan where none came back."""
+
+
+@event
 class HyperparameterChanged(Event):
     """A hyperparameter was set, at the start or by hand while training ran."""
 

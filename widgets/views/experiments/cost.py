@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.events import CostBegun, CostMeasured, CrossingFound
+from lab.events import CostBegun, CostMeasured, CrossingFound, Event
 from lab.words import counted
 from widgets.pictures import theme
 from widgets.pictures.theme import short
-from widgets.views.experiments.experiment import ExperimentView, Rows, of
+from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
 WAYS = ("numeric", "forward", "reverse")
 PANELS = {"inputs": ("x", "y"), "outputs": ("x2", "y2")}
@@ -57,11 +57,20 @@ class CostView(ExperimentView):
                 )  # fmt: skip
         return figure, _caption(rows)
 
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        if not isinstance(event, CostMeasured):
+            return None
+        return Place(_size(event), event.elapsed_ms, PANELS[event.sweep][0][1:])
+
     def told(self, rows: Rows) -> str:
         measured = of(rows, CostMeasured)
         if not measured:
             return "Nothing is measured yet."
-        lines = [_line(measured[-1]), *(f"{_told(e)}." for e in of(rows, CrossingFound)), *map(_line, measured[:-1])]
+        lines = [
+            _line(measured[-1]),
+            *(f"F{_told(e)[1:]}." for e in of(rows, CrossingFound)),
+            *map(_line, measured[:-1]),
+        ]
         return "\n".join(lines)
 
 

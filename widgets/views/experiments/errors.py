@@ -8,10 +8,10 @@ from __future__ import annotations
 from math import isnan, log10
 from typing import Any
 
-from lab.events import BestStepFound, ErrorMeasured, ErrorsBegun, MethodRefused
+from lab.events import BestStepFound, ErrorMeasured, ErrorsBegun, Event, MethodRefused
 from widgets.pictures import theme
 from widgets.pictures.theme import short
-from widgets.views.experiments.experiment import ExperimentView, Rows, of
+from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
 NAMES = {"forward": "forward", "central": "central", "richardson": "Richardson", "complex": "complex step",
          "automatic": "automatic"}  # fmt: skip
@@ -61,6 +61,11 @@ class ErrorView(ExperimentView):
             if best.rule:
                 _mark(figure, best, lines.index(best.method))
         return figure, _caption(rows)
+
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        if not isinstance(event, ErrorMeasured | BestStepFound) or isnan(event.h):
+            return None
+        return Place(event.h, _shown(event.error))
 
     def told(self, rows: Rows) -> str:
         begun = _begun(rows)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, TypeVar
+from dataclasses import replace
+from math import isfinite
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from lab.events import Event
 from widgets.fold import Stretch
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
-from widgets.view import View
+from widgets.view import Picture, Spot, View
 from widgets.views.nothing import nothing_for
 
 Rows = tuple[Event, ...]
 E = TypeVar("E", bound=Event)
+
+
+class Place(NamedTuple):
+    """Where a chart shows an event: coordinates, and the numbers of its axes ("" for the first)."""
+
+    x: Any
+    y: float
+    axes: str = ""
 
 
 class ExperimentView(View[Rows]):
@@ -47,6 +57,23 @@ class ExperimentView(View[Rows]):
 
     def text(self, state: Rows) -> str:
         return self.told(state) if state else self._why_empty()
+
+    def spotlit(self, picture: Picture, state: Rows, spot: Spot) -> Picture:
+        """A ring around the event."""
+        import plotly.graph_objects as go
+
+        place = self.place_of(self.recording[spot.place], state) if state else None
+        if place is None or not isfinite(place.y) or not isinstance(picture, Chart):
+            return picture
+        ring = {"symbol": "circle-open", "size": 18}
+        where = {"xaxis": f"x{place.axes}", "yaxis": f"y{place.axes}", "showlegend": False}
+        figure = go.Figure(picture.figure)
+        figure.add_scatter(x=[place.x], y=[place.y], mode="markers", name=spot.name, marker=ring, **where)
+        return replace(picture, figure=figure)
+
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        """Where an event is drawn, if it is a point of the chart."""
+        return None
 
     @abstractmethod
     def drawn(self, rows: Rows) -> tuple[Any, str]:

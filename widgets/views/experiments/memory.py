@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.events import MemoryBegun, MemorySampled, PeakFound
+from lab.events import Event, MemoryBegun, MemorySampled, PeakFound
 from lab.words import counted
 from widgets.pictures import theme
-from widgets.views.experiments.experiment import ExperimentView, Rows, of
+from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 from widgets.views.words import n_bytes
 
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("bytes", 1))
@@ -61,6 +61,11 @@ class MemoryView(ExperimentView):
                     name=f"backward of {way} begins", line={"dash": "dot", "width": 1}, meta={"like": k},
                 )  # fmt: skip
         return figure, _caption(rows)
+
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        if not isinstance(event, MemorySampled):
+            return None
+        return Place(event.number, event.n_bytes / _unit(max(e.n_bytes for e in of(rows, MemorySampled)))[1])
 
     def told(self, rows: Rows) -> str:
         lines = [_line(e) for e in reversed(of(rows, PeakFound))]

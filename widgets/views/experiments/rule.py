@@ -19,7 +19,7 @@ PANELS = (
 )
 """Name, number of the axes and room of each map."""
 WRITTEN = 36
-"""Maps of so few entries have their numbers in them."""
+"""The Jacobians of so few entries have their numbers in them."""
 
 
 class RuleView(ExperimentView):
@@ -59,12 +59,12 @@ class RuleView(ExperimentView):
             figure.add_heatmap(
                 x=now.arguments, y=_rows(now), z=grid, zmin=-limit, zmax=limit, zmid=0.0, name=name,
                 showscale=False, showlegend=False, xaxis=f"x{axis}", yaxis=f"y{axis}", xgap=1, ygap=1,
-                texttemplate="%{z:.3g}" if grid.size <= WRITTEN else None,
+                texttemplate="%{z:.3g}" if grid.size <= WRITTEN and axis != "3" else None,  # there are the marks
             )  # fmt: skip
         bad = np.argwhere(~(errors <= 1.0)).tolist()
         figure.add_scatter(
             x=[now.arguments[i] for _, i in bad], y=[_rows(now)[j] for j, _ in bad], mode="markers", name="wrong",
-            marker={"symbol": "x-open", "size": 14}, xaxis="x3", yaxis="y3", showlegend=False,
+            marker={"symbol": "x", "size": 10}, xaxis="x3", yaxis="y3", showlegend=False,
         )  # fmt: skip
         return figure, _caption(rows, now)
 
@@ -117,5 +117,6 @@ def _layout(e: JacobianCompared) -> dict[str, Any]:
     for name, axis, (low, high) in PANELS:
         flat = {"showgrid": False, "zeroline": False, "type": "category", "automargin": True}
         more[f"xaxis{axis}"] = {**flat, "domain": [low, high], "title": {"text": name}, "anchor": f"y{axis}"}
-        more[f"yaxis{axis}"] = {**flat, "anchor": f"x{axis}", "autorange": "reversed", "showticklabels": not axis}
+        more[f"yaxis{axis}"] = {**flat, "anchor": f"x{axis}", "autorange": "reversed", "showticklabels": not axis,
+                                "ticks": "" if axis else "outside"}  # fmt: skip
     return theme.axes("", "", height=height, **more)

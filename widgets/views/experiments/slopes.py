@@ -6,10 +6,10 @@ from math import isfinite, isinf, isnan
 from typing import Any
 
 from lab.config import KINKS
-from lab.events import ChoiceKnown, SlopesBegun, SlopesMeasured
+from lab.events import ChoiceKnown, Event, SlopesBegun, SlopesMeasured
 from widgets.pictures import theme
 from widgets.pictures.theme import short
-from widgets.views.experiments.experiment import ExperimentView, Rows, of
+from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
 BETWEEN = 3
 """Slopes of the fan that are drawn between those of the two sides."""
@@ -50,6 +50,14 @@ class SlopesView(ExperimentView):
         if any(map(isfinite, (now.left, now.right, *now.taken))):
             _takers(figure, now, choices)
         return figure, _caption(now, choices)
+
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        latest = of(rows, SlopesMeasured)[-1:]
+        if not latest or getattr(event, "entry", "") != latest[0].entry:
+            return None
+        return Place(event.library, event.slope, "2") if isinstance(event, ChoiceKnown) else Place(
+            latest[0].at, latest[0].value
+        )  # fmt: skip
 
     def told(self, rows: Rows) -> str:
         lines = [_line(e) for e in reversed(of(rows, SlopesMeasured))]

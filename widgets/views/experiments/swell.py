@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.events import SwellBegun, SwellMeasured
+from lab.events import Event, SwellBegun, SwellMeasured
 from widgets.pictures import theme
-from widgets.views.experiments.experiment import ExperimentView, Rows, of
+from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
 LINES = {"n_ops": "expression", "n_ops_shared": "shared parts", "n_gradient": "forward, backward", "n_tape": "tape"}
 WIDE = 30
@@ -47,6 +47,9 @@ class SwellView(ExperimentView):
                 line={"dash": theme.DASHES[k % len(theme.DASHES)]},
             )  # fmt: skip
         return figure, _caption(rows)
+
+    def place_of(self, event: Event, rows: Rows) -> Place | None:
+        return Place(event.depth, event.n_ops) if isinstance(event, SwellMeasured) else None
 
     def told(self, rows: Rows) -> str:
         return "\n".join(map(_line, reversed(of(rows, SwellMeasured)))) or "Nothing is counted yet."

@@ -48,7 +48,7 @@ class Board:
         boxes: what each box is, by id, as placed: a node, a group, or (operation, operand) for a constant.
         seen: the box in which a node is seen.
         links: the edges.
-        apart: pinned nodes that stand beside the closed group that they are a part of.
+        apart: pinned nodes that stand beside the closed group that they are a part of, and the box of that group.
         stale: something that was placed has to stand elsewhere: make a new Board.
     """
 
@@ -62,7 +62,7 @@ class Board:
         self.boxes: dict[str, int | tuple[int, int] | Group] = {}
         self.seen: dict[int, str] = {}
         self.links: dict[Key, Link] = {}
-        self.apart: list[int] = []
+        self.apart: dict[int, str] = {}
         self.stale = False
         self._closed: dict[str, str | None] = {root.id: None}
         self._lonely: list[Group] = []
@@ -165,7 +165,7 @@ class Board:
         if shut is not None:  # pinned: beside its group
             frame = self._frame(next(g for g in holder.up() if g.id == shut).shown_parent)
             self.boxes[str(node)] = node
-            self.apart.append(node)
+            self.apart[node] = shut
             self.places.add(str(node), frame, BOX, (), at=self.places.boxes[shut].column)
             self._hang_constants(node, constants, frame, self.places.boxes[shut].column)
             return
@@ -259,16 +259,20 @@ class Board:
             known = self.pinned and (source.isdigit() or target.isdigit())
             if not known and not source.startswith("c") and not self.places.forward(source, target):
                 self.stale = self.stale or not source.isdigit() or int(source) in self.groups.order
-            link.route = self.places.route(source, target)
+            beside = self.crosses((source, target))
+            link.route = (self.places.beside if beside else self.places.route)(source, target)
         link.pairs.append((node, i))
 
     def crosses(self, key: Key) -> str:
         """Of an edge between a group and a pinned part of it: which way it leads, for it is no cycle; else ""."""
-        for group, part, words in ((*key, "out of the group"), (*key[::-1], "back into it")):
-            box, node = self.boxes[group], self.boxes[part]
-            if isinstance(box, Group) and node in self.apart and box.first <= self.groups.order[node] <= box.last:
-                return words
+        for group, part, word in ((*key, "out"), (*key[::-1], "back")):
+            if part.isdigit() and self.apart.get(int(part)) == group:
+                return word
         return ""
+
+    def counted(self, node: int) -> tuple[str, ...]:
+        """The boxes that tell how far an operation is: where it is seen, and the group that it stands beside."""
+        return tuple(filter(None, (self.seen[node], self.apart.get(node))))
 
     def around(self, node: int) -> list[str]:
         """The ids of the boxes that show something of a node: its own or its group's, and the frames around."""

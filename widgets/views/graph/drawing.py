@@ -17,7 +17,7 @@ from widgets.tape import wording
 from widgets.tape.tape import FORGOTTEN, Entry, Tape, newest_first
 from widgets.views.graph.board import Board, Key, Link
 from widgets.views.graph.group import Group
-from widgets.views.graph.parts import MOST_TONE, WHOLE, on_edge
+from widgets.views.graph.parts import MOST_TONE, WHOLE, marks_of, on_edge
 from widgets.views.graph.plan import lines
 from widgets.views.graph.telling import gradient_words
 
@@ -76,10 +76,10 @@ class Drawing:
         self._newest = newest_op(state, order)
         self.nodes, self.edges, self.counts = {}, {}, Counter()
         self._ways, self._edge_ways, self._bends = {}, {}, {}
-        for node, box in board.seen.items():
+        for node in board.seen:
             entry = state.entries.get(node)
             if entry is not None and entry.op:
-                self._count_box(box, entry, 1)
+                self._count_op(entry, 1)
         for key, link in board.links.items():
             for node, i in link.pairs:
                 self._count_edge(key, _along(state, node, i), 1)
@@ -113,9 +113,9 @@ class Drawing:
         """Count an operation as it is now instead of as it was; gives the edges into it."""
         seen, before, entry = self.board.seen, old.entries.get(node), state.entries[node]
         if before is not None and before is not entry:
-            self._count_box(seen[node], before, -1)
+            self._count_op(before, -1)
         if before is not entry:
-            self._count_box(seen[node], entry, 1)
+            self._count_op(entry, 1)
         for i, p in enumerate(entry.parents):
             key = seen.get(p, f"c{node}.{i}"), seen[node]
             if key in self.board.links:
@@ -124,9 +124,10 @@ class Drawing:
                 self._count_edge(key, _along(state, node, i), 1)
                 yield key
 
-    def _count_box(self, box: str, entry: Entry, by: int) -> None:
-        way = self._ways.get(box, Way())
-        self._ways[box] = Way(way.done + by * entry.has_gradient, way.other + by * _bad(entry))
+    def _count_op(self, entry: Entry, by: int) -> None:
+        for box in self.board.counted(entry.node):
+            way = self._ways.get(box, Way())
+            self._ways[box] = Way(way.done + by * entry.has_gradient, way.other + by * _bad(entry))
 
     def _count_edge(self, key: Key, along: str, by: int) -> None:
         way = self._edge_ways.get(key, Way())
@@ -140,11 +141,9 @@ class Drawing:
         old = self.nodes.get(box)
         if made is None or made == old:
             return
-        if old is not None:
-            self.counts[old.kind] -= 1
-            self.counts[old.state] -= 1
-        self.counts[made.kind] += 1
-        self.counts[made.state] += 1
+        for node, by in ((old, -1), (made, 1)):
+            if node is not None:
+                self.counts.update(dict.fromkeys(marks_of(node), by))
         self.nodes[box] = made
 
     def _node(self, box: str, what: int | tuple[int, int] | Group) -> Node | None:

@@ -90,9 +90,9 @@ class Group:
 
     @property
     def _own_name(self) -> str:
-        """The last part of the path; one of a list is called by the list's name too."""
+        """The last part of the path; one of a list is called by the list's name too, one without a name a layer."""
         *before, last = self.path.split("/")
-        return f"{before[-1]}.{last}" if before and last.isdigit() else last
+        return (f"{before[-1]}.{last}" if before else f"layer {last}") if last.isdigit() else last
 
     @property
     def _place(self) -> int:

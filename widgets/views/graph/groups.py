@@ -86,7 +86,8 @@ class Groups:
         for p in dict.fromkeys(entry.parents):
             self.users.setdefault(p, []).append(node)
         sig = ("op", entry.op, entry.shape, entry.params, len(entry.parents))
-        self._append(self._open(entry.module, k), node, self._sigs.setdefault(sig, sig))
+        module = entry.module or "backward" * (entry.within >= 0)  # what a walk computed stands together
+        self._append(self._open(module, k), node, self._sigs.setdefault(sig, sig))
         here: Group | None = self.parent[node]
         while here is not None:
             here.last = k

@@ -20,6 +20,8 @@ from widgets.views.graph.telling import sentence
 
 OPENS = 60
 """Up to so many hits of a search are opened; more are lit where they are."""
+SAID = ("edge done", "frame")
+"""What no legend has to explain: an open group has its name, an arrow is as its box."""
 LINES = 40
 """Lines of the picture in words."""
 
@@ -148,11 +150,13 @@ class Large:
         edges = drawing.edges
         tokens = [Token(edges[k].id, duration=600.0, backward=edges[k].state == "backward")
                   for k in drawing.moving[:TOKENS]]  # fmt: skip
-        there = {mark.removeprefix("edge ") for mark, n in drawing.counts.items() if n > 0 and mark != "edge done"}
+        there = {mark.removeprefix("edge ") for mark, n in drawing.counts.items() if n > 0 and mark not in SAID}
+        pinned = frozenset(str(n) for n in self.pinned if str(n) in drawing.nodes)
+        there |= {"pin"} if pinned else set()
         return Scene(
             tuple(drawing.nodes.values()), tuple(edges.values()), tuple(tokens), self.caption(state), title,
             legend_words(there), self.box_of(selected), "diverging", drawing.board.places.extent,
-            lit=self.lit(state), pinned=frozenset(str(n) for n in self.pinned if str(n) in drawing.nodes),
+            lit=self.lit(state), pinned=pinned,
         )  # fmt: skip
 
     def box_of(self, selected: str) -> str:
@@ -261,14 +265,14 @@ class Large:
 
     def told_apart(self) -> str:
         """Which boxes stand beside the group that they are a part of."""
-        apart = self._board.apart if self._board is not None else []
+        apart = list(self._board.apart) if self._board is not None else []
         if not apart:
             return ""
         names = ", ".join(wording.clipped(self.names.short[n]) for n in apart[:3]) + "…" * (len(apart) > 3)
         one = len(apart) == 1
         return (
             f"{names} {'is' if one else 'are'} pinned: a part of the group beside {'it' if one else 'them'};"
-            " the arrows out of the group and back into it are no cycle."
+            " the arrows “out” of the group and “back” into it are no cycle."
         )
 
     def _which(self, root: Group) -> str:

@@ -29,7 +29,9 @@ def node_of(entry: Entry, state: Tape, plan: Plan, tones: Mapping[int, float], o
     label, value, gradient = plan.lines(entry)
     kind = "leaf" if not entry.op else "output" if entry.node in plan.outputs else "op"
     x, y, width, height = plan.nodes.get(str(entry.node), (0.0, 0.0, 96.0, 66.0))
-    aria = f"{wording.clipped(wording.formula(entry, plan.called), WHOLE)}, {value}, {gradient_words(entry)}"
+    formula = wording.clipped(wording.formula(entry, plan.called), WHOLE)
+    begins = ", nan or infinity begins here" * (entry.node == state.bad_node)
+    aria = f"{formula}, {value}, {gradient_words(entry)}{begins}"
     return Node(
         str(entry.node), x, y, width, height, label, value, gradient, kind, _node_state(entry, state, owed),
         tones.get(entry.node), aria,
@@ -47,13 +49,24 @@ def _node_state(entry: Entry, state: Tape, owed: Collection[int]) -> str:
     return "waiting" if state.n_walks and entry.node in owed else "idle"
 
 
+def frames_of(state: Tape, plan: Plan) -> list[Node]:
+    """A frame around what each backward walk computed, from its first operation on."""
+    begun = {entry.within for entry in state.entries.values()} & plan.frames.keys()
+    names = {root: f"backward of {plan.called.get(root, 'an earlier result')}" for root in begun}
+    return [
+        Node(f"b{root}", *plan.frames[root], names[root], kind="frame", aria=f"{names[root]}: what its rules computed")
+        for root in sorted(begun)
+    ]
+
+
 def constants_of(entry: Entry, plan: Plan) -> list[Node]:
-    """The operands that are not tracked, as small boxes with their text."""
+    """The operands that are not tracked, or come from another band, as small boxes with their text."""
     made = []
-    for i, text in enumerate(wording.operands(entry, plan.called)):
+    for i, (parent, text) in enumerate(zip(entry.parents, wording.operands(entry, plan.called), strict=True)):
         name = f"c{entry.node}.{i}"
         if name in plan.nodes:
-            made.append(Node(name, *plan.nodes[name], wording.clipped(text), kind="constant", aria=f"constant {text}"))
+            kind, word = ("leaf", "again:") if parent in plan.called else ("constant", "constant")
+            made.append(Node(name, *plan.nodes[name], wording.clipped(text), kind=kind, aria=f"{word} {text}"))
     return made
 
 
@@ -65,7 +78,7 @@ def edges_of(entry: Entry, state: Tape, plan: Plan) -> list[Edge]:
         name = f"{entry.node}.{i}"
         if name not in plan.bends:
             continue
-        source = str(parent) if parent in state.entries else f"c{entry.node}.{i}"
+        source = f"c{name}" if f"c{name}" in plan.nodes else str(parent)
         here = state.now.node == entry.node
         label, status = "", "idle"
         if here and state.now.kind == "op":
@@ -93,19 +106,25 @@ def tokens_of(edges: list[Edge]) -> tuple[Token, ...]:
     return tuple(Token(e.id, duration=600.0, backward=e.state == "backward") for e in moving)
 
 
-def legend_of(nodes: list[Node], edges: list[Edge]) -> tuple[tuple[str, str], ...]:
+def legend_of(nodes: list[Node], edges: list[Edge], pinned: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
     """Words for the marks that are on the picture, and for no others."""
-    return legend_words(
-        {n.kind for n in nodes} | {n.state for n in nodes} | {e.state for e in edges} - {"done", "idle"}
-    )
+    marks = {mark for node in nodes for mark in marks_of(node)}
+    return legend_words(marks | {e.state for e in edges} - {"done", "idle"} | ({"pin"} if pinned else set()))
+
+
+def marks_of(node: Node) -> tuple[str, ...]:
+    """What a legend has to explain of a node; a "plain" one has the fill of its kind."""
+    return node.kind, node.state, f"plain {node.kind}" * (node.tone is None)
 
 
 def legend_words(there: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Words for kinds and states, of those that there are."""
+    """Words for kinds and states, of those that there are; a kind that has the fill of gradients only is "toned"."""
     words = {
         "group": "group", "leaf": "tensor you made", "op": "operation", "output": "result", "constant": "not tracked",
-        "new": "just computed", "active": "here now", "done": "gradient complete",
-        "waiting": "gradient arriving", "trouble": "nan or infinity",
+        "frame": "the graph of a gradient", "new": "just computed", "active": "here now", "done": "gradient complete",
+        "waiting": "gradient arriving", "trouble": "nan or infinity", "pin": "pinned",
         "forward": "value", "backward": "gradient", "none": "no gradient wanted",
     }  # fmt: skip
-    return tuple((mark, text) for mark, text in words.items() if mark in there)
+    kinds = {"leaf", "op", "output"}
+    toned = {mark: f"toned {mark}" for mark in kinds if f"plain {mark}" not in there}
+    return tuple((toned.get(mark, mark), text) for mark, text in words.items() if mark in there)

@@ -30,9 +30,14 @@ class Passes:
     def __init__(self, choose: Callable[[int | None], object]) -> None:
         import ipywidgets as ipw
 
+        from widgets.live.buttons import pixels
+
         self._choose, self._filling = choose, False
-        self.widget = ipw.Dropdown(description="Pass", options=[("newest", NEWEST)], tooltip=TIP)
-        self.widget.layout.display = "none"
+        room = ipw.Layout(width=pixels(150), display="none")
+        self.widget = ipw.Dropdown(
+            description="Pass", options=[("newest", NEWEST)], tooltip=TIP, layout=room,
+            style={"description_width": pixels(40)},
+        )  # fmt: skip
         self.widget.observe(self._chosen, "value")
 
     def show(self, large: Large, *, one_at_a_time: bool) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from widgets.tape import wording
-from widgets.tape.boxes import Lines, Places, placed, size
+from widgets.tape.boxes import Lines, size
 from widgets.tape.tape import Entry, Tape
+from widgets.views.graph.bands import Bands, banded
 from widgets.views.graph.telling import gradient_line
 
 LETTERS = 30
@@ -23,6 +24,8 @@ class Plan(NamedTuple):
     nodes: Mapping[str, tuple[float, float, float, float]]
     """x, y, width, height by id of the scene."""
     bends: Mapping[str, tuple[tuple[float, float], ...]]
+    frames: Mapping[int, tuple[float, float, float, float]]
+    """Around what a backward walk computed, by the root of the walk."""
     outputs: frozenset[int]
     """Results that no operation used."""
     extent: tuple[float, float]
@@ -60,17 +63,22 @@ class Planner:
         called = wording.names(final.entries)
         boxes: dict[str, tuple[float, float]] = {}
         edges: list[tuple[str, str, str]] = []
+        band: dict[str, int] = {}
         for entry in final.entries.values():
             for i, parent in enumerate(entry.parents):
-                source = str(parent) if parent in final.entries else f"c{entry.node}.{i}"
-                if parent not in final.entries:
+                known = final.entries.get(parent)
+                near = known is not None and known.within == entry.within
+                source = str(parent) if near else f"c{entry.node}.{i}"  # from another band: its name stands there
+                if not near:
                     boxes[source] = size((wording.clipped(wording.operands(entry, called)[i]),))
+                    band[source] = entry.within
                 edges.append((f"{entry.node}.{i}", source, str(entry.node)))
             label, value, gradient = lines(entry, called)
+            band[str(entry.node)] = entry.within
             boxes[str(entry.node)] = size((label, value, gradient or ROOM * entry.cleared))
-        key = tuple(boxes.items())
+        key = tuple(boxes.items()), tuple(band.values())
         if self._plan is None or key != self._key:
-            self._key, self._plan = key, _standing(placed(boxes, edges, self.direction))
+            self._key, self._plan = key, _standing(banded(boxes, edges, band, self.direction))
         used = {p for entry in final.entries.values() for p in entry.parents}
         outputs = frozenset(n for n, e in final.entries.items() if e.op and n not in used)
         self._final = final
@@ -78,8 +86,9 @@ class Planner:
         return self._plan
 
 
-def _standing(places: Places) -> Plan:
-    return Plan({}, places.nodes, places.bends, frozenset(), places.extent, 0.0, {})
+def _standing(bands: Bands) -> Plan:
+    places = bands.places
+    return Plan({}, places.nodes, places.bends, bands.frames, frozenset(), places.extent, 0.0, {})
 
 
 def lines(entry: Entry, called: Mapping[int, str]) -> Lines:

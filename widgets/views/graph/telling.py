@@ -29,6 +29,8 @@ def caption(state: Tape, toned: bool = False) -> str:
         point = f"a gradient is the sum of what came back along all arrows that leave a box{_and_more(state)}."
     else:
         point = "the gradient runs back along the arrows; each rule turns what it got into what it sends on."
+    if any(e.within >= 0 for e in state.entries.values()):
+        point += " What a backward walk computed is a graph as well: the next walk goes over it."
     signs = " Orange: a positive gradient; blue: a negative one." if toned else ""
     return f"{n_ops} operation{'s' * (n_ops != 1)}: {point}{signs}"
 
@@ -68,7 +70,8 @@ def account(state: Tape) -> str:
         value = wording.short(entry.value)
         written = " and ".join(_written_since(entry, state, called))
         earlier = f" (from {written} as it was then)" if written else ""
-        told.append(f"{what}{f' = {value}' if value else ''}{earlier}, {gradient_words(entry)}")
+        run = f" (in the backward of {called.get(entry.within, 'an earlier result')})" if entry.within >= 0 else ""
+        told.append(f"{what}{f' = {value}' if value else ''}{earlier}{run}, {gradient_words(entry)}")
     if state.n_left_out:
         told.append(f"{state.n_left_out:,} more operations are not drawn")
     return "\n".join(told)
@@ -117,7 +120,7 @@ def gradient_line(entry: Entry) -> str:
     if total:
         return f"grad {before} + {new} = {total}"
     if entry.n_summed > 1 and entry.stored is not None:
-        return f"grad sum of {entry.n_summed}: norm {theme.short(float(np.linalg.norm(entry.stored)))}"
+        return f"grad sum: norm {theme.short(float(np.linalg.norm(entry.stored)))}"
     text = wording.short(entry.gradient).removeprefix(f"{wording.shape(entry.shape)} ") or "done"
     if entry.gradient is not None and entry.gradient.size == 1 and entry.gradient.minimum > 0:
         text = f"+{text}"  # the sign says what the colour says

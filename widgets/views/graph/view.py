@@ -32,11 +32,12 @@ from widgets.tape.tape import LISTENS, Tape
 from widgets.view import View
 from widgets.views.graph.inspector import inspected
 from widgets.views.graph.large import Large
-from widgets.views.graph.parts import constants_of, edges_of, legend_of, node_of, tokens_of, tones_of
+from widgets.views.graph.parts import constants_of, edges_of, frames_of, legend_of, node_of, tokens_of, tones_of
 from widgets.views.graph.passes import Passes
 from widgets.views.graph.paths import KINDS, Path, path_of
 from widgets.views.graph.plan import Planner
 from widgets.views.graph.telling import account, caption, sentence, why_empty
+from widgets.views.graph.trouble import Trouble
 from widgets.views.nothing import shown_by
 
 KEPT = 100_000
@@ -46,6 +47,7 @@ MOST = 60
 MORE = {
     "pin": ("Pin", "Keep this box on the picture when its group is closed"),
     "clear": ("Light all", "No path and no search: nothing fades"),
+    "bad": ("First nan", "Light the operation in which nan or infinity began, with its operands"),
     "open": ("Open all", "Open every group, or close all again"),
 }
 LABELLED_EDGES = 80
@@ -82,8 +84,9 @@ class GraphView(View[Tape]):
         self.large = Large(direction)
         self._planner = Planner(direction)
         self._newest: tuple[int, Tape] | None = None
+        self.trouble = Trouble(self.recording)
         self._panel: Any = None
-        self.question = Question(self.recording)
+        self.question = Question(self.recording, names=self.large.names.full)
         self._why: Panel | None = None
         self._buttons: dict[str, Any] = {}
         self._passes: Passes | None = None
@@ -105,24 +108,26 @@ class GraphView(View[Tape]):
 
     def picture(self, state: Tape) -> Scene:
         with self._lock:  # what was placed and drawn is kept, and the pacer draws in a thread of its own
-            return self._picture(state)
+            scene = self._picture(state)
+            return scene if self.large.found else self.trouble.told(scene, state)
 
     def _picture(self, state: Tape) -> Scene:
         end = self._end(state)
         if self._is_large(end):
             if state.entries:
                 scene = self.large.scene(state, end, self.selected, self.title)
-                path = self.question.path
-                if path is None or scene.lit:
+                if scene.lit:
                     return scene
-                steps = zip((place.node for place in path.places[1:]), path.operands, strict=True)
-                return replace(scene, lit=self.large.lit_along(steps))
+                path = self.question.path
+                steps = [] if path is None else zip((p.node for p in path.places[1:]), path.operands, strict=True)
+                return replace(scene, lit=self.large.lit_along(steps or self.trouble.steps(state)))
             return Scene(caption=self._why_empty(state), title=self.title)
         plan = self._planner.plan(end)
         tones = tones_of(state, plan.largest)
         entries = state.entries.values()
         owed = {target for targets in state.targets.values() for target in targets}
-        nodes = [node_of(e, state, plan, tones, owed) for e in entries]
+        nodes = frames_of(state, plan)
+        nodes += [node_of(e, state, plan, tones, owed) for e in entries]
         nodes += [constant for e in entries for constant in constants_of(e, plan)]
         edges = [edge for e in entries for edge in edges_of(e, state, plan)]
         tokens = tokens_of(edges)
@@ -130,11 +135,11 @@ class GraphView(View[Tape]):
             moving = {t.edge for t in tokens}
             edges = [e if e.id in moving else e._replace(label="") for e in edges]
         chosen = self.selected if self.selected in {n.id for n in nodes} else ""
-        legend = legend_of(nodes, edges)
+        pinned = frozenset(str(n) for n in self.large.pinned if n in state.entries)
+        legend = legend_of(nodes, edges, pinned)
         words = caption(state, any(tones.values())) if state.entries else self._why_empty(state)
         drawn = {n.id for n in nodes} | {e.id for e in edges}
-        lit = self._lit(state) or self._lit_of_question(drawn)
-        pinned = frozenset(str(n) for n in self.large.pinned if n in state.entries)
+        lit = self._lit(state) or self._lit_of_question(drawn) or (self.trouble.lit(state) & drawn)
         if self.large.found:
             words = self.large.told_hits()
         return Scene(
@@ -165,7 +170,7 @@ class GraphView(View[Tape]):
             return frozenset()
         places = [str(place.node) for place in path.places]
         steps = [f"{place}.{i}" for place, i in zip(places[1:], path.operands, strict=True)]
-        return frozenset({*places, *steps} & drawn)
+        return frozenset({*places, *steps, *(f"c{step}" for step in steps)} & drawn)
 
     def ids_of(self, event: Event, state: Tape, scene: Scene) -> Iterable[str]:
         """The box of the operation with its constants, or the two and the arrow along which it sent something back."""
@@ -192,7 +197,8 @@ class GraphView(View[Tape]):
             return self._why_empty(state)
         with self._lock:
             end = self._end(state)
-            return self.large.text(state, end) if self._is_large(end) else account(state)
+            told = self.large.text(state, end) if self._is_large(end) else account(state)
+            return told if state.bad is None else f"{told}\n{self.trouble.words()}"
 
     def sentence_at(self, position: int) -> str:
         """What happened last, without writing the account of everything."""
@@ -265,10 +271,12 @@ class GraphView(View[Tape]):
         large = self._is_large(self._end(state))
         usable = group is not None or (chosen.isdigit() and int(chosen) in state.entries)
         for kind, button in self._buttons.items():
-            on = {"pin": usable and group is None, "clear": self._fades, "open": large}.get(kind, usable)
+            bad = state.bad is not None
+            on = {"pin": usable and group is None, "clear": self._fades, "open": large, "bad": bad}.get(kind, usable)
             if button.disabled == on:
                 button.disabled = not on
-            shown = None if large or kind not in ("pin", "open") else "none"  # nothing is closed that could be open
+            here = {"pin": large, "open": large, "bad": bad}.get(kind, True)  # nothing is closed that could be open
+            shown = None if here else "none"
             if button.layout.display != shown:
                 button.layout.display = shown
         pinned = chosen.isdigit() and int(chosen) in self.large.pinned
@@ -287,11 +295,13 @@ class GraphView(View[Tape]):
 
     @property
     def _fades(self) -> bool:
-        return bool(self.large.found or self.large.path.kind)
+        return bool(self.large.found or self.large.path.kind or self.trouble.lights)
 
     def _pressed(self, kind: str) -> None:
         if kind == "clear":
             self.light("", "")
+        elif kind == "bad":
+            self.light_nonfinite()
         elif kind == "pin":
             self.pin(self.selected)
         elif kind == "open":
@@ -343,8 +353,15 @@ class GraphView(View[Tape]):
         """Light a path of a node or group: "forward", "back" or "came"; "" lights all again."""
         with self._lock:
             self.large.find("", Tape())
-            self.large.path = Path(kind, box)
+            self.large.path, self.trouble.lights = Path(kind, box), False
             self.show(self.position)
+
+    def light_nonfinite(self) -> None:
+        """Light the operation in which nan or infinity began, with its operands, and show what is known of it."""
+        with self._lock:
+            self.light("", "")
+            self.trouble.lights = True
+            self.select(str(self.state_at(len(self.recording)).bad_node))
 
     def show_pass(self, number: int | None) -> None:
         """Draw pass `number` of several that were recorded one after the other, from 0 on; None: the newest.

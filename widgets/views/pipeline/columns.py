@@ -19,7 +19,7 @@ ROOM = 4
 
 def in_ticks(moment: Moment) -> Moment:
     """The moment with ticks for times: a tick begins for an action when its rank is free and what it needs is done."""
-    placed = _placed(moment.done, moment.n_stages)
+    placed = placed_in_ticks(moment.done, moment.n_stages)
     last = next((d for d in placed if moment.last is not None and _key(d) == _key(moment.last)), None)
     now = max((d.end for d in placed), default=0.0)
     end = ROOM * (now // ROOM + 1)
@@ -30,7 +30,8 @@ def in_ticks(moment: Moment) -> Moment:
     return moment._replace(done=placed, going=(), last=last, plan=None, end=end, in_ticks=True)
 
 
-def _placed(done: Sequence[Done], n_stages: int) -> tuple[Done, ...]:
+def placed_in_ticks(done: Sequence[Done], n_stages: int) -> tuple[Done, ...]:
+    """Actions with ticks for times, in their order."""
     ends: dict[Action, float] = {}
     free: dict[int, float] = {}
     made = []

@@ -9,6 +9,7 @@ from widgets.layout.gantt import FIRST, LEFT, STAGES, WIDTH, Board, Row, Strand
 from widgets.pictures.measure import text_width
 from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
+from widgets.views.pipeline.columns import placed_in_ticks
 from widgets.views.pipeline.moment import Going, Moment
 from widgets.views.pipeline.telling import bubble_lines, milliseconds
 from widgets.views.pipeline.trace import Done
@@ -56,10 +57,14 @@ def _business(moment: Moment, stage: int) -> tuple[str, str]:
 
 
 def _newest(moment: Moment) -> list[Done]:
-    """What was done last: one action, or all of a tick."""
+    """What was done last: one action, or where nothing runs now, as of ranks that are held, all of its tick."""
     if (last := moment.last) is None:
         return []
-    return [done for done in moment.done if done.end == last.end] if moment.in_ticks else [last]
+    if moment.going:
+        return [last]
+    ticks = moment.done if moment.in_ticks else placed_in_ticks(moment.done, moment.n_stages)
+    now = max(tick.end for tick in ticks)
+    return [done for done, tick in zip(moment.done, ticks, strict=True) if tick.end == now]
 
 
 def _held(held: list[int], width: float) -> str:
@@ -196,9 +201,9 @@ def _strands(moment: Moment, board: Board) -> Iterator[Mark]:
     for rank in range(moment.n_ranks):
         row = board.row(rank)
         yield Mark(f"rank{rank}", "heading", 0, row.spans.middle, 0, 0, f"rank {rank}")
-        names: tuple[tuple[str, Strand], ...] = (("measured", row.spans), ("ideal", row.plan), ("live", row.level))
-        if moment.in_ticks:
-            names = ("actions", row.spans), ("live", row.level)
+        names: tuple[tuple[str, Strand], ...] = ("measured", row.spans), ("ideal", row.plan), ("live", row.level)
+        if moment.plan is None:  # it is not known before a step is over, and of no interest in ticks
+            names = ("actions" if moment.in_ticks else "measured", row.spans), ("live", row.level)
         for name, strand in names if row.spans.height > 14 else ():
             yield Mark(f"{name}{rank}", "text", LEFT - 8, strand.middle, 0, 0, name, "end")
         yield Mark(f"floor{rank}", "grid", LEFT, row.level.top + row.level.height, board.x(board.end) - LEFT)

@@ -11,6 +11,9 @@ from widgets.views.pipeline.trace import Trace
 
 PACED = "paced: an action lasts at least its nominal time; no measure of this machine"
 
+MANY = 10.0
+"""An action that takes so many times as long as others makes them thin."""
+
 
 def milliseconds(time: float) -> str:
     """A time as one says it.
@@ -104,6 +107,8 @@ def caption(moment: Moment) -> str:
         plan = " Below each: the same order without delays."
     elif moment.plan is not None:
         plan = " Below each: an earlier step without delays."
+    elif not moment.n_actions:
+        plan = " The same order without delays is drawn when a step is over."
     core = "" if moment.paced else " or for a core"
     if moment.in_ticks:
         return (
@@ -113,8 +118,19 @@ def caption(moment: Moment) -> str:
         )
     return (
         f"Activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
-        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak."
+        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak.{_slow(moment)}"
     )
+
+
+def _slow(moment: Moment) -> str:
+    """A sentence on the one action that makes all others thin, after a space; "" if there is none."""
+    lengths = sorted(d.end - d.start for d in moment.done)
+    usual = lengths[len(lengths) // 2] if lengths else 0.0
+    if len(lengths) < 4 or lengths[-1] < MANY * usual:
+        return ""
+    longest = max(moment.done, key=lambda d: d.end - d.start)
+    took = f"{longest.name} of rank {longest.rank} took {milliseconds(lengths[-1])}, others {milliseconds(usual)}"
+    return f" {took}: the first actions of a run also load their kernels; a later step shows the rest wider."
 
 
 def why_empty(trace: Trace, events: Events, chosen: int | None) -> str:

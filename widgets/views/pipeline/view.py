@@ -188,14 +188,10 @@ class PipelineView(View[Trace]):
 
 def _legend(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[tuple[str, str], ...]:
     """The marks that are there, in words; a state is not the same of a stage and of a bar."""
-    bars = {n.state for n in nodes if n.kind in SPANS}
     there = {n.kind for n in nodes} | {n.state for n in nodes if n.kind not in SPANS} | {e.state for e in edges}
-    made = []
-    for mark, words in LEGEND.items():
-        told = [words] * (mark in there) + [OF_BARS.get(mark, "")] * (mark in bars)
-        if any(told):
-            made.append((mark, ", or ".join(filter(None, told))))
-    return tuple(made)
+    bars = {n.state: n.kind for n in nodes if n.kind in SPANS}
+    made = [(mark, words) for mark, words in LEGEND.items() if mark in there]
+    return (*made, *((f"{bars[state]}:{state}", words) for state, words in OF_BARS.items() if state in bars))
 
 
 def _step_of(history: History, number: int) -> int:

@@ -130,7 +130,7 @@ class GradientView(View[Tracks]):
         more = f" {left_out} more parameters are in the list only." if left_out else ""
         caption = (
             f"Above: norm of each parameter's {self.role} (log scale; a norm of 0 leaves a gap); "
-            f"below: its entries in {name} at step {state.by_name[name].latest.step}.{more} {_trouble(state)}"
+            f"below: its entries in {name} at step {state.by_name[name].latest.step:,}.{more} {_trouble(state)}"
         )
         return Chart(
             go.Figure(traces, _layout(name, self.role, [state.by_name[n].norm.array for n in shown])),
@@ -160,7 +160,7 @@ class GradientView(View[Tracks]):
             return "Nothing was measured yet." if self.recording.live else self._why_empty()
         track = state.by_name[name]
         norm = theme.short(float(track.norm.array[-1]))
-        lines = [f"Step {track.latest.step}: norm of the {self.role} of {name} is {norm}.", _trouble(state)]
+        lines = [f"Step {track.latest.step:,}: norm of the {self.role} of {name} is {norm}.", _trouble(state)]
         for other, t in state.by_name.items():
             bad = (
                 f", {t.latest.n_nonfinite:,} of {t.latest.n_entries:,} entries not finite"
@@ -215,7 +215,7 @@ def _spread(e: ParameterMeasured) -> Spread:
 def _trouble(state: Tracks) -> str:
     bad = [(t.first_bad, name) for name, t in state.by_name.items() if t.first_bad >= 0]
     step, first = min(bad, key=lambda found: found[0], default=(-1, ""))
-    return f"First nan or infinity at step {step}, in {first}." if bad else ""
+    return f"First nan or infinity at step {step:,}, in {first}." if bad else ""
 
 
 def _norm_line(name: str, k: int, track: Track, chosen: bool) -> Any:
@@ -262,7 +262,7 @@ def _layout(name: str, role: str = "gradient", norms: Sequence[Any] = ()) -> dic
     more: dict[str, Any] = {
         "height": 460,
         "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g", **_ticks(norms)},
-        "xaxis": {"anchor": "y", "rangemode": "tozero"},
+        "xaxis": {"anchor": "y", "rangemode": "tozero", "tickformat": ",d"},
         "xaxis2": {
             "anchor": "y2",
             "title": {"text": f"entry of the {role} of {name}"},

@@ -75,9 +75,22 @@ def moving_mean(y: Numbers, at: Indices, window: int) -> Numbers:
         array([2., 3., 5.])
     """
     finite = np.isfinite(y)
-    total = np.concatenate([[0.0], np.cumsum(np.where(finite, y, 0.0))])
-    count = np.concatenate([[0], np.cumsum(finite)])
-    first = np.maximum(0, at + 1 - window)
-    n = count[at + 1] - count[first]
-    mean: Numbers = np.divide(total[at + 1] - total[first], n, out=np.full(len(at), np.nan), where=n > 0)
+    n = _window_sums(finite.astype(np.float64), at, window)
+    total = _window_sums(np.where(finite, y, 0.0), at, window)
+    mean: Numbers = np.divide(total, n, out=np.full(len(at), np.nan), where=n > 0)
     return mean
+
+
+def _window_sums(y: Numbers, at: Indices, window: int) -> Numbers:
+    """Sum of the last `window` entries up to each index in `at`.
+
+    Summed within blocks as long as the window, from their begin and from their end: any window is an end of one and a
+    begin of the next. In a sum from the first entry on, one of 1e31 would leave no digits for all that follow.
+    """
+    blocks = np.zeros((len(y) // window + 2, window))  # the first is what is before the first entry
+    blocks.ravel()[window : window + len(y)] = y
+    upto = np.cumsum(blocks, axis=1).ravel()
+    since = np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
+    first = at + 1
+    sums: Numbers = upto[at + window] + np.where(first % window == 0, 0.0, since[first])
+    return sums

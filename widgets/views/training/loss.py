@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
+from widgets.explosion import has_exploded, over
 from widgets.fold import Events, Stretch
 from widgets.landmarks import Landmarks
 from widgets.pictures import theme
@@ -24,6 +25,8 @@ from widgets.views.training.lines import FEW, decimated, moving_mean, upright
 
 WIDE = 100
 """Losses that differ by more than this factor from their median want a log scale."""
+USUAL, ABOVE = 0.95, 100.0
+"""Of a logarithmic axis so many times what that share of the losses is below is shown; rare ones beyond are cut."""
 SYMBOLS = ("circle", "diamond", "square", "cross")
 
 
@@ -131,6 +134,8 @@ class LossView(View[Curve]):
             traces.append(_split_line(split, "loss", k, state))
             if any(t.split == split for t in accuracy):
                 traces.append(_split_line(split, "accuracy", k, state))
+        if len(begins := _begins(state)) > 1:
+            traces.append(_ways_back(state, begins[1:]))
         return Chart(go.Figure(traces, _layout(state, bool(accuracy))), _caption(state), self.title)
 
     def spotlit(self, picture: Picture, state: Curve, spot: Spot) -> Picture:
@@ -153,13 +158,13 @@ class LossView(View[Curve]):
         if not len(state.step):
             return "No steps yet." if self.recording.live or state.tests else self._why_empty(state)
         step, loss = int(state.step.array[-1]), float(state.loss.array[-1])
-        of = f" of {state.n_steps}" if state.n_steps else ""
-        lines = [f"Step {step}{of}: loss {theme.short(loss)}{_ending(state)}."]
+        of = f" of {state.n_steps:,}" if state.n_steps else ""
+        lines = [f"Step {step:,}{of}: loss {theme.short(loss)}{_ending(state)}."]
         lines.extend(_trouble(state))
         latest = {t.split: t for t in state.tests}
         for split, t in latest.items():
             share = f", accuracy {t.accuracy:.1%}" if math.isfinite(t.accuracy) else ""
-            lines.append(f"{split} at step {t.step}: loss {theme.short(t.loss)}{share}")
+            lines.append(f"{split} at step {t.step:,}: loss {theme.short(t.loss)}{share}")
         finite = state.loss.array[np.isfinite(state.loss.array)]
         if len(finite):
             lines.append(f"{len(state.step):,} steps, smallest loss {theme.short(float(finite.min()))}")
@@ -169,26 +174,52 @@ class LossView(View[Curve]):
 def _loss_lines(state: Curve) -> list[Any]:
     import plotly.graph_objects as go
 
-    y = state.loss.array
+    y, begins = state.loss.array, _begins(state)
     kept = decimated(y)
-    x = state.step.array[kept].astype(np.int32)
-    drawn = np.where(np.isfinite(y[kept]), y[kept], np.nan).astype(np.float32)
+    if len(begins) > 1:
+        kept = np.unique(np.concatenate([kept, begins, begins[1:] - 1]))
+    gaps = np.searchsorted(kept, begins[1:])  # nothing was between where it left and where it went on
+    x = np.insert(state.step.array[kept].astype(np.int32), gaps, state.step.array[begins[1:]].astype(np.int32))
+    drawn = np.insert(np.where(np.isfinite(y[kept]), y[kept], np.nan), gaps, np.nan).astype(np.float32)
     window = _window(state)
     smooth = len(y) >= 2 * window
     mode = "lines" if len(kept) > FEW else "lines+markers"  # a line of one point cannot be seen
     lines = [go.Scatter(x=x, y=drawn, name="batch", mode=mode, line={"width": 1}, opacity=0.75 if smooth else 1.0)]
     if smooth:
-        mean = moving_mean(y, kept, window).astype(np.float32)
+        ends = np.append(begins[1:], len(y))
+        mean = np.concatenate([
+            moving_mean(y[a:b], kept[(kept >= a) & (kept < b)] - a, window) for a, b in zip(begins, ends, strict=True)
+        ])  # fmt: skip
         mean[~np.isfinite(y[kept])] = np.nan  # a mean drawn through a gap would hide it
+        mean = np.insert(mean, gaps, np.nan).astype(np.float32)
         lines.append(go.Scatter(x=x, y=mean, name=f"mean of {window}", mode="lines", line={"width": 2.5}))
     if state.first_bad >= 0:
         seen = drawn[np.isfinite(drawn)]
         low, high = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
         lines.append(go.Scatter(
-            x=[state.first_bad, state.first_bad], y=[low, high], name=f"nan or inf, step {state.first_bad}",
+            x=[state.first_bad, state.first_bad], y=[low, high], name=f"nan or inf, step {state.first_bad:,}",
             mode="lines+markers", marker={"symbol": "x", "size": 9}, line={"dash": "dot", "width": 1.5},
         ))  # fmt: skip
     return lines
+
+
+def _begins(state: Curve) -> npt.NDArray[np.int64]:
+    """Where a stretch of steps begins: at the first, and wherever the run had gone back to a state before."""
+    return np.append(0, np.flatnonzero(np.diff(state.step.array) <= 0) + 1)
+
+
+def _ways_back(state: Curve, begins: npt.NDArray[np.int64]) -> Any:
+    """A dotted way from the step that a run had come to, to the one with which it went on."""
+    import plotly.graph_objects as go
+
+    step, loss, n = state.step.array.astype(int), state.loss.array, len(begins)
+    name = f"back to step {step[begins[0]] - 1:,}" if n == 1 else f"went back, {n} times"
+    return go.Scatter(
+        x=[place for k in begins for place in (int(step[k - 1]), int(step[k]), None)],
+        y=[height for k in begins for height in (float(loss[k]), float(loss[k]), None)],
+        name=name, mode="lines+markers", marker={"symbol": "triangle-left", "size": 9},
+        line={"dash": "dot", "width": 1.5},
+    )  # fmt: skip
 
 
 def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
@@ -206,13 +237,16 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
         yaxis="y" if what == "loss" else "y2",
         line={"dash": theme.DASHES[(k + 1) % len(theme.DASHES)], "width": 1.5},
         marker={"symbol": SYMBOLS[k % len(SYMBOLS)], "size": 8},
+        cliponaxis=False,  # a mark on an axis is seen whole
     )
 
 
 def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     more: dict[str, Any] = {"yaxis": {"type": "log" if _spans(state) else "linear", "exponentformat": "power"}}
+    if top := _cut(state):
+        more["yaxis"]["range"] = [math.log10(_finite(state).min() / 2), math.log10(top)]
     # Never plotly's own range: of two axes that match, it may keep the one that it gave to an empty chart.
-    more["xaxis"] = {"range": _steps_shown(state)}
+    more["xaxis"] = {"range": _steps_shown(state), "tickformat": ",d"}
     if accuracy:
         more["yaxis"]["domain"] = [0.44, 1.0]
         more["yaxis2"] = {
@@ -259,7 +293,7 @@ def _trouble(state: Curve) -> list[str]:
     lines = []
     if state.first_bad >= 0:
         lines.append(
-            f"First nan or infinite loss at step {state.first_bad}; {state.n_bad:,} such steps are drawn as gaps."
+            f"First nan or infinite loss at step {state.first_bad:,}; {state.n_bad:,} such steps are drawn as gaps."
         )
     if state.end == "failed":
         lines.append(f"The run failed: {state.reason}")
@@ -272,6 +306,9 @@ def _caption(state: Curve) -> str:
     lines = ["thin: loss of each batch; thick: its moving mean" if smooth else "loss of each batch"]
     lines += ["dashed: whole splits"] if state.tests else []
     lines += [f"log scale, because it {_span(state)}"] if _spans(state) else []
+    if top := _cut(state):
+        most = "" if _largest(state) in lines[-1] else f": up to {_largest(state)}"
+        lines[-1] += f"{most}, cut at {theme.short(top).removesuffix('.0')}"
     words = "; ".join(lines)
     return f"{words[0].upper()}{words[1:]}.{' ' if trouble else ''}{trouble}"
 
@@ -288,9 +325,27 @@ def _spans(state: Curve) -> bool:
 
 
 def _span(state: Curve) -> str:
-    """What made the losses so different: it exploded only if it was small before."""
+    """What made the losses so different."""
+    if has_exploded(state.loss.array):
+        return "exploded"
     y = _finite(state)
-    return "exploded" if float((y / np.minimum.accumulate(y)).max()) > WIDE else "fell to less than a hundredth"
+    return f"has a spike of {_largest(state)}" if over(y, y[0]).any() else "fell to less than a hundredth"
+
+
+def _largest(state: Curve) -> str:
+    """The largest loss, and at which step it was."""
+    y = np.where(np.isfinite(state.loss.array), state.loss.array, -np.inf)
+    k = int(y.argmax())
+    return f"{theme.short(float(y[k]))} at step {int(state.step.array[k]):,}"
+
+
+def _cut(state: Curve) -> float:
+    """Where a logarithmic axis ends on which a few losses would leave no room for the others; 0 where it shows all."""
+    if not _spans(state):
+        return 0.0
+    y = _finite(state)
+    top = 10.0 ** math.ceil(math.log10(ABOVE * float(np.quantile(y, USUAL))))
+    return top if y.max() > 10 * top else 0.0
 
 
 def _finite(state: Curve) -> npt.NDArray[np.float64]:

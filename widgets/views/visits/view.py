@@ -130,7 +130,7 @@ def _node(
 ) -> Node:  # fmt: skip
     lines, kind = _lines(entry, state, called), "leaf" if not entry.op else "output" if last else "op"
     here = state.now is not None and state.now.node == entry.node
-    tone = max((state.of(order).get(entry.node, 0) for order in ORDERS), default=0) / largest
+    tone = max(state.of(order).get(entry.node, 0) for order in ORDERS) / largest or None
     name = str(entry.node)
     where = places.nodes.get(name, (0.0, 0.0, 96.0, 66.0))
     return Node(name, *where, *lines, kind, "active" if here else "idle", tone, ", ".join(lines))

@@ -17,6 +17,7 @@ from widgets.asking.words import account
 from widgets.fold import Stretch
 from widgets.pictures.scene import Scene
 from widgets.view import View
+from widgets.views.why.layers import layers_of
 from widgets.views.why.picture import scene_of
 
 KINDS = (BackwardFinished, GradientStored, GradientCleared)
@@ -120,6 +121,8 @@ class WhyView(View[Moment]):
         if answer is None:
             words = self._why_empty(state)
             return Scene((), caption=words, title=self.title)
+        if answer.layers and not answer.others and self.question.path is None:
+            return layers_of(answer, self.title)
         return scene_of(answer, self.question.path, self.title)
 
     def ids_of(self, event: Event, state: Moment, scene: Scene) -> Iterable[str]:

@@ -1,0 +1,1 @@
+"""LayersView: what each layer gives and what comes back to it, during a training."""
