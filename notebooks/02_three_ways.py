@@ -163,15 +163,15 @@ CostView(costs)
 lesson.reveal("inputs")
 
 # %% [markdown]
-# Counting passes says 8. Your machine says where: a walk back takes longer than a run. A loss has **one** output, so a
-# million weights take one walk.
+# Counting passes says 8; on a machine they do not all take equally long. Differences look cheap while inputs are few:
+# a plain run keeps nothing. But a loss has **one** output, so a million weights take one walk.
 #
 # Here is what you measured. Which way would you take for a network? To check a rule? For a formula in a paper?
 
 # %%
 deepest, many = swell.rows[-1], {row.way: row for row in costs.rows if row.n_inputs == 64}
 {
-    "numeric": {"least error": np.nanmin(errors.errors["central"]), "runs for 64 inputs": many["numeric"].runs},
+    "numeric": {"least error": float(np.nanmin(errors.errors["central"])), "runs for 64 inputs": many["numeric"].runs},
     "symbolic": {"error": 0.0, "operations, 8 deep": deepest.n_ops},
     "forward": {"error": errors.automatic, "runs for 64 inputs": many["forward"].runs},
     "reverse": {"error": errors.automatic, "runs": many["reverse"].runs, "walks for 8 outputs": many["reverse"].walks},

@@ -90,6 +90,29 @@ def backward(root):
         for parent, part in zip(value.parents, value.rule(value.grad)):
             parent.grad = parent.grad + part
 """,
+    "Dual": """\
+class Dual:
+    def __init__(self, value, tangent=0.0):
+        self.value, self.tangent = value, tangent
+
+    def __add__(self, other):
+        return Dual(self.value + other.value, self.tangent + other.tangent)
+
+    def __mul__(self, other):
+        return Dual(self.value * other.value, self.tangent * other.value + self.value * other.tangent)
+
+    def sin(self):
+        return Dual(np.sin(self.value), np.cos(self.value) * self.tangent)
+""",
+    "jacobian": """\
+def jacobian(f, x):
+    tangents = [lab.jvp(f, (x,), (direction,))[1].numpy() for direction in np.eye(x.size)]
+    return np.stack(tangents, axis=1)
+""",
+    "hvp": """\
+def hvp(f, x, v):
+    return lab.jvp(lab.grad(f), (x,), (v,))[1]
+""",
     "my_init": """\
 def my_init(n_in, n_out, rng):
     return (2 / n_in) ** 0.5 * rng.normal(size=(n_in, n_out))

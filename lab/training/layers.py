@@ -55,7 +55,8 @@ class Watch:
 
     def _back(self, module: Module, gradient: Any) -> None:
         finite = np.asarray(gradient, np.float64)
-        self._came[module] = float(np.linalg.norm(finite[np.isfinite(finite)]))
+        with np.errstate(over="ignore"):
+            self._came[module] = float(np.linalg.norm(finite[np.isfinite(finite)]))
 
     def events(self, step: int) -> Iterator[LayerMeasured]:
         """What was seen, in the order in which the layers ran."""
@@ -83,7 +84,14 @@ def given(array: npt.NDArray[Any]) -> Given:
         Given(n_entries=4, mean=1.0, deviation=1.224744871391589, n_nonfinite=0, n_units=2, n_dead=1)
     """
     units = array.reshape(len(array), -1) if array.ndim and array.size else array.reshape(1, -1)
-    finite = array[np.isfinite(array)].astype(np.float64)
-    mean, deviation = (float(finite.mean()), float(finite.std())) if finite.size else (math.nan, math.nan)
+    known = np.isfinite(array)
+    finite = array.ravel() if known.all() else array[known]
+    mean = deviation = math.nan
+    if finite.size:
+        wide = finite.astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # an exploded float64 may have an infinite square
+            mean = float(wide.mean())
+            wide -= mean
+            deviation = math.sqrt(float(wide.dot(wide)) / wide.size)
     n_dead = int((units == 0).all(axis=0).sum())
     return Given(array.size, mean, deviation, array.size - finite.size, units.shape[1], n_dead)

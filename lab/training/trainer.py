@@ -165,7 +165,8 @@ class Training(Here):
         self._broke_at = step
         name, bound = above[0]
         what = f"{'the loss' if name == 'loss' else 'the norm of the gradient'} of step {step:,}"
-        return BreakpointError(f"{what} is above {bound:g}, before its update", given=f"{found[name]:.6g}",
+        limit = f"{bound:g}".replace("-", "\N{MINUS SIGN}")
+        return BreakpointError(f"{what} is above {limit}, before its update", given=f"{found[name]:.6g}",
                      hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
 
     def _update(self, step: int, loss: float, batch: Batch, start: float, norm: float) -> None:

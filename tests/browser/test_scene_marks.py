@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.harness import PATIENCE_MS, LabPage
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.theme import MARKS
 from widgets.pictures.twin import svg_of
-from widgets.pictures.twin_nodes import FOLD, PIN
+from widgets.pictures.twin_nodes import FOLD
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -55,9 +56,10 @@ def style(page: Page, selector: str, name: str) -> str:
 
 def test_marks_stand_where_the_still_picture_has_them(page: Page, shots: Path):
     svg = svg_of(FOLDED)
-    for kind, shape in (("fold", FOLD["closed"]), ("fold", FOLD["open"]), ("pin", PIN)):
+    for kind, shape in (("fold", FOLD["closed"]), ("fold", FOLD["open"]), ("pin", MARKS["pin"])):
         marks = page.locator(f".lab-{kind}:has(path[d='{shape}'])")
-        assert marks.count() == {FOLD["closed"]: 1, FOLD["open"]: 2, PIN: 3}[shape] == svg.count(f'd="{shape}"')
+        counts = {FOLD["closed"]: 1, FOLD["open"]: 2, MARKS["pin"]: 3}
+        assert marks.count() == counts[shape] == svg.count(f'd="{shape}"')
         for place in marks.evaluate_all("marks => marks.map(m => m.getAttribute('transform'))"):
             assert f'transform="{place}"' in svg
     assert page.get_by_text("recorded on this machine").is_visible()

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+import lab
 from lab.parallel import Action, Recv, Send
 from lab.teach import EXERCISES, SOLUTIONS
 
 
 def typed(source: str, name: str) -> Any:
     """A function as if typed into a notebook: its module is __main__, and its globals are the notebook's."""
-    scope: dict[str, Any] = {"__name__": "__main__", "np": np, "Send": Send, "Recv": Recv, "Action": Action}
+    scope: dict[str, Any] = {"__name__": "__main__", "np": np, "lab": lab, "Send": Send, "Recv": Recv, "Action": Action}
     exec(compile(textwrap.dedent(source), "<cell>", "exec"), scope)
     return scope[name]
 
@@ -106,6 +107,23 @@ def extrapolated(expression: str) -> str:
 
 def softmax(expression: str) -> str:
     return f"def softmax_rule(p, ct):\n    return {expression}\n"
+
+
+def dual(method: str, tangent: str) -> str:
+    """The class of lesson 04 with another tangent of a product or a sine."""
+    head, line, rest = SOLUTIONS["Dual"].partition(f"    def {method}")
+    signature, _, after = rest.partition("return Dual(")
+    value, _, after = after.partition(", ")
+    return f"{head}{line}{signature}return Dual({value}, {tangent}){after[after.index(chr(10)) :]}"
+
+
+def jacobian(body: str) -> str:
+    rows = "[lab.jvp(f, (x,), (direction,))[1].numpy() for direction in np.eye(x.size)]"
+    return f"def jacobian(f, x):\n    rows = {rows}\n    return {body}\n"
+
+
+def hvp(body: str) -> str:
+    return f"def hvp(f, x, v):\n    return {body}\n"
 
 
 def swapped(name: str, *pairs: tuple[str, str]) -> str:
@@ -281,6 +299,38 @@ WRONG = [
     ("backward", SOLUTIONS["backward"] + "    for value in order:\n        value.parents = ()\n"
      "        value.rule = lambda ct: ()\n", "finds nothing"),
     ("backward", swapped("backward", ("todo.pop()", "todo[-1]")), "did not come to an end"),
+    # --- lesson 04
+    ("Dual", dual("__mul__", "self.tangent * other.tangent"), "of a product are multiplied"),
+    ("Dual", dual("__mul__", "self.tangent * other.value"), "only x moves"),
+    ("Dual", dual("__mul__", "self.tangent * self.value + other.tangent * other.value"), "wrong factors are paired"),
+    ("Dual", dual("__mul__", "self.tangent * other.value - self.value * other.tangent"), "are subtracted"),
+    ("Dual", dual("__mul__", "self.tangent + other.tangent"), "of a product are added"),
+    ("Dual", dual("sin", "self.tangent"), "passes its tangent on unchanged"),
+    ("Dual", dual("sin", "np.cos(self.value)"), "left out of the sine"),
+    ("Dual", dual("sin", "np.sin(self.tangent)"), "sine of the tangent"),
+    ("Dual", dual("sin", "np.cos(self.tangent)"), "cosine of the tangent"),
+    ("Dual", dual("sin", "-np.cos(self.value) * self.tangent"), "sign of the cosine"),
+    ("Dual", dual("sin", "0.0").replace("return Dual(np.sin(self.value), 0.0)", "np.sin(self.value)"), "gave no Dual"),
+    ("jacobian", jacobian("np.array(rows)"), "columns and rows are swapped"),
+    ("jacobian", jacobian("lab.jvp(f, (x,), (np.ones_like(x),))[1]"), "all inputs move at once"),
+    ("jacobian", jacobian("np.stack([f(x).numpy() for _ in x], axis=1)"), "the values are stacked"),
+    ("jacobian", jacobian("np.concatenate(rows)"), "end to end"),
+    ("jacobian", jacobian("np.stack(rows[:1], axis=1)"), "only the first input moves"),
+    ("jacobian", jacobian("np.stack(rows, axis=1) * x"), "the direction is x itself"),
+    ("jacobian", jacobian("np.stack(rows, axis=1)[::-1]"), "turned round, too"),
+    ("jacobian", jacobian("np.sum(rows, axis=0)"), "all inputs move at once"),
+    ("jacobian", jacobian("-np.stack(rows, axis=1)"), "entry [0, 0] of the Jacobian is wrong"),
+    ("jacobian", jacobian("np.stack(row, axis=1)"), "name 'row' is not defined"),
+    ("hvp", hvp("lab.hessian(f)(x) @ v"), "it makes the whole matrix"),
+    ("hvp", hvp("lab.grad(f)(x)"), "it is the gradient"),
+    ("hvp", hvp("lab.jvp(f, (x,), (v,))[1]"), "slope of f along v"),
+    ("hvp", hvp("lab.grad(f)(x) * v"), "gradient is multiplied by v"),
+    ("hvp", hvp("lab.jvp(lab.grad(f), (v,), (x,))[1]"), "x and v are swapped"),
+    ("hvp", hvp("lab.jvp(lab.grad(f), (x,), (np.ones_like(x),))[1]"), "v is left out"),
+    ("hvp", hvp("lab.jvp(lab.grad(f), (x,), (x * v,))[1]"), "v times x is the direction"),
+    ("hvp", hvp("(v * lab.jvp(lab.grad(f), (x,), (v,))[1]).sum()"), "v times H times v"),
+    ("hvp", hvp("lab.jvp(lab.grad(f), (x,), (v,))[0]"), "it is the gradient"),
+    ("hvp", hvp("lab.jvp(lab.grad(f), (x,), (v,))"), "the product is wrong"),
     # --- lesson 05
     ("my_init", EXERCISES["my_init"].stub, "same for every width"),
     ("my_init", weights("rng.normal(size=(n_in, n_out))"), "same for every width"),
@@ -505,6 +555,11 @@ RIGHT = [
     ("forward_difference", difference("forward_difference", "f(x + h) / h - f(x) / h")),
     ("central_difference", difference("central_difference", "((f(x + h) - f(x)) / h + (f(x) - f(x - h)) / h) / 2")),
     ("richardson", extrapolated("half + (half - whole) / 3")),
+    ("Dual", dual("__mul__", "other.value * self.tangent + other.tangent * self.value")),
+    ("jacobian", jacobian("np.array(rows).T")),
+    ("jacobian", jacobian("lab.jacrev(f)(x)")),
+    ("hvp", hvp("lab.hvp(f, (x,), (v,))")),
+    ("hvp", hvp("lab.grad(lambda x: (lab.grad(f)(x) * v).sum())(x)")),
     ("softmax_rule", softmax("ct @ (np.diag(p) - np.outer(p, p))")),
     ("softmax_rule", softmax("np.array([p[i] * (ct[i] - ct @ p) for i in range(len(p))])")),
     ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (6 / n_in) ** 0.5")),

@@ -58,6 +58,7 @@ def test_units_that_are_zero_for_every_example_are_dead():
     assert given(np.array([[0.0, 0.0, 1.0], [0.0, 2.0, 0.0]]))[-2:] == (3, 1)
     assert given(np.zeros((5, 2, 3)))[-2:] == (6, 6)
     assert given(np.array([1.0, np.nan, np.inf]))[:4] == (3, 1.0, 0.0, 2)
+    assert given(np.array([1e200, -1e200])).deviation == np.inf
 
 
 def test_a_run_tells_them_at_measured_steps_beside_its_parameters():

@@ -14,6 +14,7 @@ from lab.errors import ViewError
 from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
 from widgets.export.film import CHART_FRAMES
+from widgets.live import pacer
 from widgets.player import Player
 from widgets.player.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
 from widgets.views.graph.view import GraphView
@@ -140,6 +141,25 @@ def test_every_control_has_a_name_and_a_tooltip():
         elif name != "text":
             assert control.description
             assert control.tooltip
+    player.dispose()
+
+
+def test_a_player_that_something_kept_from_following_does_so_again_when_one_asks_for_the_end(monkeypatch):
+    rec = Recording(run="*")
+    bus.attach(rec)
+    bus.emit(StepFinished(1, 0, 2.0, 1, 1.0))
+    player = Player(LossView(rec))
+    assert player.widget is not None
+    pacer.forget(player._tick)
+    player.tick_failed(IndexError("of two lengths"))
+    assert "stopped following: IndexError" in controls(player)["text"].text
+    controls(player)["End"].click()
+    assert controls(player)["text"].text.startswith("1 of 1")
+    bus.emit(StepFinished(2, 0, 1.0, 1, 1.0))
+    bus.flush()
+    pacer.PACER.pump()
+    assert controls(player)["text"].text.startswith("2 of 2")
+    bus.detach(rec)
     player.dispose()
 
 

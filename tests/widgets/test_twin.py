@@ -1,6 +1,7 @@
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -264,3 +265,17 @@ def test_what_lies_beyond_an_axis_is_not_drawn_over_what_stands_around_it():
     assert 0 < top < top + height < 320
     figure.update_yaxes(range=[-1, 31])
     assert ET.fromstring(svg_of(Chart(figure))).find("{*}svg") is None
+
+
+def test_the_legend_of_a_still_scene_has_its_marks_in_rows_below_it():
+    marks = (("op", ""), ("toned output", "result"), ("done", "gradient complete"), ("pin", "pinned"), ("backward", ""),
+             ("backward_span:active", "the bar that finished last"), ("rank", "a rank"))  # fmt: skip
+    bare = Scene((Node("a", 0, 0, 64, 36, "x"),))
+    plain, svg = svg_of(bare), svg_of(replace(bare, legend=marks))
+    assert all(f">{words or theme.KIND_WORDS[mark]}<" in svg for mark, words in marks)
+    assert f'd="{theme.MARKS["done"]}"' in svg
+    assert f'd="{theme.MARKS["pin"]}"' in svg
+    tall = [float(re.search('viewBox="0 0 [0-9.]+ ([0-9.]+)"', text)[1]) for text in (plain, svg)]
+    rows = len({t.get("y") for t in parse(svg).iter(f"{NAMESPACE}text") if t.text in dict(marks).values()})
+    assert rows >= 3
+    assert tall[1] > tall[0] + 22 * rows

@@ -1,9 +1,11 @@
 // The page's side of widgets/live/host.py: keeps the picture, applies numbered patches, draws once per animation frame,
 // acknowledges what was drawn, and asks for the whole picture when a number is missing.
 import { whenGone } from "./gone.js";
+import { hearLate } from "./late.js";
 import { applyPatch } from "./patch.js";
 
 const GONE = "The kernel was restarted: this is the last picture. Run the cell again.";
+const DEAF = "The page was too busy when this picture opened: it stays as it is. Run the cell again.";
 const shared = (globalThis.__autodiffLab ??= new Map());
 
 // The picture of a kernel that has ended: its run is not live.
@@ -20,6 +22,19 @@ function once(key, make) {
     promise.catch(() => shared.delete(key));
   }
   return shared.get(key);
+}
+
+// A task of the page for each first picture: between two, other widgets get on that have 2 seconds to begin.
+function turn() {
+  const { port1, port2 } = new MessageChannel();
+  const mine = (shared.get("turn") ?? Promise.resolve()).then(
+    () => new Promise((come) => {
+      port1.onmessage = come;
+      port2.postMessage(null);
+    }),
+  );
+  shared.set("turn", mine);
+  return mine.then(() => port1.close());
 }
 
 async function importText(...parts) {
@@ -60,6 +75,7 @@ export default () => {
   let asked = false;
   let saving;
   let gone = false;
+  let deaf = false;
   const arrivals = [];
   const views = new Set();
   const notes = new Set();
@@ -105,6 +121,15 @@ export default () => {
         gone = ended;
         for (const note of notes) note();
       });
+      const missed = () => {
+        asked = true;
+        model.send({ resync: seq });
+      };
+      hearLate(model, missed).catch((error) => {
+        console.error(error);
+        deaf = true;
+        for (const note of notes) note();
+      });
       const listened = () => views.forEach((view) => view.hears?.());
       model.on("msg:custom", received);
       if (!tree) {
@@ -148,7 +173,8 @@ export default () => {
         if (tree.type === "chart") {
           const plotly = await plotlyModule(model, host, module);
           if (!signal.aborted) view = module.createChart(root, plotly, options);
-        } else if (!signal.aborted) view = module.createScene(root, options);
+        } else await turn();
+        if (tree.type === "scene" && !signal.aborted) view = module.createScene(root, options);
       } catch (error) {
         root.textContent = "This picture could not be drawn. Run its cell again. ";
         console.error(error);
@@ -162,12 +188,12 @@ export default () => {
       line.setAttribute("role", "status");
       root.append(line);
       const note = () => {
-        line.textContent = gone ? GONE : "";
+        line.textContent = gone ? GONE : deaf ? DEAF : "";
         view.draw(gone ? past(tree) : tree);
         if (gone) view.hears?.(); // nobody opens or pins anything any more
       };
       notes.add(note);
-      if (gone) note();
+      if (gone || deaf) note();
       return () => {
         views.delete(view);
         notes.delete(note);

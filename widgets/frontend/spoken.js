@@ -1,5 +1,6 @@
 // The page's side of widgets/live/spoken.py: a line that stays while its text changes, and says when it is of the past.
 import { whenGone } from "./gone.js";
+import { askAgain, hearLate } from "./late.js";
 
 export default {
   render({ model, el }) {
@@ -16,6 +17,7 @@ export default {
     };
     draw();
     model.on("change:text", draw);
+    hearLate(model, askAgain).catch(console.error);
     const forget = whenGone(model, (ended) => {
       gone = ended;
       draw();

@@ -1,5 +1,6 @@
 // The timeline in a notebook (widgets/player/timeline.py): the state comes as traits, wishes go as messages. Keys that
 // are pressed anywhere in the player are its own, and never reach the notebook's commands.
+import { askAgain, hearLate } from "./late.js";
 import { createTimeline } from "./timeline.js";
 
 const KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End", "[", "]", "l"];
@@ -24,6 +25,7 @@ export default {
       if (message?.write) timeline.write();
     };
     model.on("msg:custom", said);
+    hearLate(model, askAgain).catch(console.error);
     draw();
 
     // On the way down and on the window: JupyterLab listens on the document, and would cut the cell at "x".

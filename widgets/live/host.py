@@ -12,10 +12,10 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-import anywidget
 import traitlets
 
 from lab.errors import ViewError
+from widgets.live.heard import Heard
 from widgets.live.library import bundle, library, plotly_library
 from widgets.live.pacer import PACER, Pacer
 from widgets.live.restore import serve
@@ -29,7 +29,7 @@ SelectCallback = Callable[[str], object]
 PointCallback = Callable[[int, int], object]
 
 
-class Host(anywidget.AnyWidget):
+class Host(Heard):
     """What SceneHost and ChartHost share: the picture that was sent, the one that is wanted, and the numbers between.
 
     Args:
@@ -39,7 +39,7 @@ class Host(anywidget.AnyWidget):
         pacer: who decides when to send; tests bring their own.
     """
 
-    _esm = bundle("patch.js", "gone.js", "host.js")
+    _esm = bundle("patch.js", "gone.js", "late.js", "host.js")
     accepts: ClassVar[type] = Scene
 
     library = traitlets.Unicode().tag(sync=True)

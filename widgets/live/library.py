@@ -29,13 +29,16 @@ PICTURES = (
 def bundle(*names: str) -> str:
     """Files of `frontend/` as one ES module: their imports of each other are dropped, because all stand in one scope.
 
+    Lines of comments stay here, too: each widget brings its module along.
+
     Example:
         >>> "import" in bundle("patch.js", "host.js").split()
         False
     """
     folder = files("widgets") / "frontend"
     sources = [(folder / name).read_text(encoding="utf-8") for name in names]
-    lines = [line for source in sources for line in source.splitlines() if not line.startswith("import ")]
+    lines = [line for source in sources for line in source.splitlines()]
+    lines = [line for line in lines if not line.startswith("import ") and not line.lstrip().startswith("//")]
     return "\n".join(lines) + "\n"
 
 

@@ -5,14 +5,14 @@ An `ipw.HTML` replaces its whole content, region included, and then most readers
 
 from __future__ import annotations
 
-import anywidget
 import traitlets
 
 from widgets.live.buttons import css
+from widgets.live.heard import Heard
 from widgets.live.library import bundle
 
 
-class Spoken(anywidget.AnyWidget):
+class Spoken(Heard):
     """One line of text.
 
     Example:
@@ -21,7 +21,7 @@ class Spoken(anywidget.AnyWidget):
         >>> line.close()
     """
 
-    _esm = bundle("gone.js", "spoken.js")
+    _esm = bundle("gone.js", "late.js", "spoken.js")
     _css = css()  # the controls that this line speaks for stand beside it
     text = traitlets.Unicode().tag(sync=True)
     twin = traitlets.Unicode("none").tag(sync=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from widgets.pictures.geometry import EdgeShape, corner_radius, number
+from widgets.pictures.geometry import EdgeShape, number
 from widgets.pictures.measure import text_width
-from widgets.pictures.scene import Edge, Node, Scene
+from widgets.pictures.scene import SPANS, Edge, Node, Scene
 from widgets.pictures.theme import INK, KIND_WORDS, MARKS
 from widgets.pictures.twin import LIVELY_EDGES, MARGIN, label, line_element, tag
 from widgets.pictures.twin_nodes import badge, node_element, pin
 
 ROW, SIZE, SIGN = 22.0, 12.0, 30.0
+RADII: Mapping[str, float] = {"op": 6.0, "rank": 7.0, "constant": 1.0}
+"""Of the corners of small boxes, which in the measures of large ones would all be round."""
 
 
 def legend_below(legend: Sequence[tuple[str, str]], width: float, height: float) -> tuple[str, float]:
@@ -39,7 +41,7 @@ def legend_below(legend: Sequence[tuple[str, str]], width: float, height: float)
 def sign(mark: str) -> str:
     """The mark of a legend around (0, 0): an edge, a badge, or a small box.
 
-    "kind:state" is a box in a state, "toned kind" one whose fill says a gradient, not the kind: it is left out.
+    "kind:state" is a bar in a state, "toned kind" a box whose fill says a gradient, not the kind: it has none.
     """
     if mark in (*LIVELY_EDGES, "none"):
         back = mark == "backward"
@@ -48,9 +50,11 @@ def sign(mark: str) -> str:
     if mark in MARKS:
         return pin() if mark == "pin" else badge(mark)
     kind, _, state = mark.removeprefix("toned ").partition(":")
-    if kind != mark and not state:
-        look = {"fill": "none", "stroke": INK["line"]}
-        inner = tag("rect", x=-9.5, y=-4.5, width=19.0, height=9.0, rx=1.5, **look) if kind == "output" else ""
-        return tag("rect", x=-12.0, y=-7.0, width=24.0, height=14.0, rx=corner_radius(kind, 14), **look) + inner
-    box = Node("sign", 0, 0, 14 if kind == "rank" else 24, 14, "", kind=kind, state=state or "idle")
-    return node_element(box, Scene())
+    if kind in SPANS:
+        return node_element(Node("sign", 0, 0, 24, 14, "", kind=kind, state=state or "idle"), Scene())
+    wide = 14.0 if kind == "rank" else 24.0
+    fill = "none" if mark.startswith("toned ") else INK.get(kind, INK["op"])
+    inner = tag("rect", x=-9.5, y=-4.5, width=19.0, height=9.0, rx=1.5, fill="none", stroke=INK["line"])
+    look = {"rx": RADII.get(kind, 3.0), "fill": fill, "stroke": INK["line"]}
+    outer = tag("rect", x=-wide / 2, y=-7.0, width=wide, height=14.0, **look)
+    return outer + inner * (kind == "output")

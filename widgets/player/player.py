@@ -162,6 +162,15 @@ class Player(Clock):
             pacer.every(self._tick)
         return panel(self._controls, pictures)
 
+    def to_end(self) -> None:
+        """Go to the newest stop; while the recording is live, follow it, also after something kept it from that."""
+        from widgets.live import pacer
+
+        super().to_end()
+        if self._widget is not None and self.live:
+            pacer.forget(self._tick)
+            pacer.every(self._tick)
+
     def _pictures(self) -> list[Any]:
         """The widgets below the controls."""
         return [v.widget for v in self.views]

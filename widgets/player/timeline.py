@@ -6,9 +6,9 @@ from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
-import anywidget
 import traitlets
 
+from widgets.live.heard import Heard
 from widgets.live.library import bundle
 
 Wish = Callable[[str, Any], object]
@@ -18,7 +18,7 @@ def _style() -> str:
     return (files("widgets") / "frontend" / "timeline.css").read_text(encoding="utf-8")
 
 
-class Timeline(anywidget.AnyWidget):
+class Timeline(Heard):
     """What is shown are traits; what the reader wants comes to `wish(name, value)`.
 
     Example:
@@ -28,7 +28,7 @@ class Timeline(anywidget.AnyWidget):
         >>> line.close()
     """
 
-    _esm = bundle("timeline.js", "timeline_host.js")
+    _esm = bundle("timeline.js", "late.js", "timeline_host.js")
     _css = _style()
 
     label = traitlets.Unicode("Moment").tag(sync=True)
