@@ -41,7 +41,7 @@ def legend_below(legend: Sequence[tuple[str, str]], width: float, height: float)
 def sign(mark: str) -> str:
     """The mark of a legend around (0, 0): an edge, a badge, or a small box.
 
-    "kind:state" is a bar in a state, "toned kind" a box whose fill says a gradient not the kind: it has none.
+    "kind:state" is a bar in a state, "toned kind" a box whose fill says a gradient, not the kind: it has none.
     """
     if mark in (*LIVELY_EDGES, "none"):
         back = mark == "backward"
