@@ -61,6 +61,9 @@ def provenance_of(recording: Events, *, live: bool = False, file: bool = True) -
     if name.startswith("run"):  # as a run is called that nobody named: it says already what it is
         noun = noun.removesuffix("Run").removesuffix(" run")
     what = f"{noun} {name}".strip()
+    title = _meta(recording).get("title", "")
+    if name and title.endswith(f" of {name}"):  # a step of a run, which itself may go on
+        what = title
     parts = [f"{what[0].upper()}{what[1:]}, {began}" if name else f"{noun} {began}"]
     parts += [f"{n_ranks} rank{'s' * (n_ranks != 1)}"] if n_ranks else []
     words = ", ".join(parts)

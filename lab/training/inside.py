@@ -113,7 +113,7 @@ class Inside:
             self.gate.forget()
             self._awaited = tuple(name for name, condition in self.gate.conditions.items() if condition.at)
             self.graph = Recording(kinds=PER_OPERATION, run=self.run, detail=Detail.VALUE, limit=LIMIT)
-            self.graph.meta["title"] = f"step {step} of {self.run}"
+            self.graph.meta["title"] = f"step {step:,} of {self.run}"
             bus.attach(self.graph)
         if wanted != gated:
             bus.set_gate(self.run, self.gate if wanted else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lab
-from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankStarted, StepFinished, bus
+from lab.events import ActionFinished, ActionStarted, ActivationMoved, RankFinished, RankStarted, StepFinished, bus
 from lab.parallel import check_schedule, table_of
 from lab.parallel.paper.ticks import ticks_of
 from lab.parallel.pipeline.pacing import Paced
@@ -420,3 +420,30 @@ def test_a_bar_that_makes_all_others_thin_is_named():
     slow = [s._replace(start=s.start + 900 * bool(k), stop=s.stop + 900) for k, s in enumerate(slots)]
     rec = recorded_by_ranks(told(slow, 0.0))
     assert "F0 of rank 0 took 901 ms, others" in PipelineView(rec).picture_at(len(rec)).caption
+
+
+ENDED = [(10**12, rank, RankFinished(1, "finished", 1.0, "")) for rank in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("n_cores", "shared", "waits"),
+    [(2, "4 ranks share 2 cores, so at most 2 can compute at once; ", " or a core"), (4, "", ""),
+     (0, "", " or a core")],
+)  # fmt: skip
+def test_a_bubble_far_above_the_ideal_is_explained_by_what_was_recorded(n_cores, shared, waits):
+    slots = check_schedule("1f1b", 4, 8, forward=1, backward=1).slots
+    spread = [s._replace(start=14 * s.start, stop=14 * s.start + 1) for s in slots]
+    began = [(0, rank, RankStarted(1, 4, f"tcp://127.0.0.1:{rank}", 9, n_cores)) for rank in range(4)]
+    view = PipelineView(recorded_by_ranks([*began, *told(spread, 0.0), *ENDED]))
+    end = len(view.recording)
+    took = f"an action takes 1 ms on average, and beside each a rank waits 17.4 ms for a message{waits}."
+    words = f"The bubble is far above the ideal: {shared}{took}"
+    assert words in view.picture_at(end).caption
+    assert words in view.text_at(end)
+    assert words not in view.picture_at(end - len(ENDED) - 8).caption
+
+
+def test_a_bubble_near_the_ideal_needs_no_explanation():
+    rec = recorded_by_ranks([*told(check_schedule("1f1b", 4, 8).slots, 0.0), *ENDED])
+    assert "above the ideal" not in PipelineView(rec).picture_at(len(rec)).caption
+

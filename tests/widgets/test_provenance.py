@@ -34,6 +34,14 @@ def test_a_run_that_nobody_named_is_not_called_a_run_twice(paced, words):
     assert provenance_of(named).words.startswith(words)
 
 
+def test_the_graph_of_a_step_is_called_a_step_of_its_run_and_not_the_run():
+    rec = dated(training([1.0]))
+    rec.meta["title"] = "step 1,234 of golden"
+    assert provenance_of(rec).words == "Step 1,234 of golden, recorded 29 Nov 2026, 20:14 UTC"
+    rec.meta["title"] = "what I tried"
+    assert provenance_of(rec).words.startswith("Run golden, ")
+
+
 def test_ranks_are_counted():
     words = provenance_of(dated(pipeline(n_ranks=3))).words
     assert words == "Run digits, recorded 29 Nov 2026, 20:14 UTC, 3 ranks"

@@ -161,5 +161,5 @@ def test_all_cells_of_a_picture_write_equal_numbers_alike_with_four_digits(n, sc
 def test_a_whole_number_and_its_neighbour_look_alike():
     view = RingView(recorded("all_reduce", "ring", [np.full(40, v) for v in (1.0, 10.0, 100.0, 1000.0)]))
     labels = {text for scene in scenes(view) for text, _ in cells(scene).values()}
-    assert {"µ 1.0", "µ 10.0", "µ 1000.0", "µ 1111.0"} <= labels
+    assert {"µ 1.0", "µ 10.0", "µ 1,000.0", "µ 1,111.0"} <= labels
     assert not [text for text in labels if "e" in text]

@@ -176,7 +176,7 @@ def test_a_card_is_complete_only_if_each_of_its_chunks_is():
 
 @pytest.mark.parametrize(
     ("array", "held", "due"),
-    [(np.full(4, 100, np.int8), "−112", "400.0"), (np.full(4, 30000, np.float16), "∞", "120000.0")],
+    [(np.full(4, 100, np.int8), "−112", "400.0"), (np.full(4, 30000, np.float16), "∞", "120,000.0")],
 )
 def test_a_sum_that_its_type_cannot_hold_has_overflowed(array, held, due):
     with np.errstate(over="ignore"):
@@ -197,7 +197,7 @@ def test_integers_that_fit_have_not_overflowed():
 
 def test_long_numbers_are_shortened_by_powers_of_ten_and_complex_ones_stay_complex():
     powers = scenes(RingView(recorded("all_reduce", "ring", [np.full(8, 10.0**rank) for rank in range(8)])))
-    assert [node(powers[0], f"r{rank}.0").label for rank in (4, 5, 7)] == ["10000.0", "100000.0", "1e7"]
+    assert [node(powers[0], f"r{rank}.0").label for rank in (4, 5, 7)] == ["10,000.0", "100,000.0", "1e7"]
     for scene in powers:
         for cell in (m for m in scene.nodes if "." in m.id):
             assert text_width(cell.label, 14, bold=True) <= cell.width - 26

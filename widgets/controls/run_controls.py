@@ -87,7 +87,7 @@ class RunControls:
             self._parts[name] = button(name, icon, tooltip, lambda: self._ask(action), style=style)
             return self._parts[name]
 
-        bar = Progress(layout=ipw.Layout(flex="1 1 200px"))
+        bar = Progress(layout=ipw.Layout(flex=f"1 1 {pixels(260)}", min_width=pixels(200)))
         where = ipw.Label(layout=ipw.Layout(min_width=pixels(150)))
         self._parts |= {"bar": bar, "where": where, "text": Spoken(twin=uuid.uuid4().hex)}
         self._parts["text"].on_msg(self._seen)

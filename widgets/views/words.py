@@ -12,7 +12,7 @@ def number(value: float, digits: int = 3) -> str:
 
     Example:
         >>> number(-0.012345), number(14.0), number(1234.5), number(-0.012345, 2)
-        ('−0.0123', '14.0', '1234.5', '−0.012')
+        ('−0.0123', '14.0', '1,234.5', '−0.012')
     """
     if not math.isfinite(value) or value == 0 or not 1e-3 <= abs(value) < 100:
         return short(value)

@@ -20,6 +20,8 @@ class RankStarted(Event):
     worker: str
     """Address of the worker that it is pinned to; "" when it is a thread of this process."""
     pid: int
+    n_cores: int = 0
+    """Cores of its machine that it may use, together with all others there; 0: not known."""
 
 
 @event

@@ -30,7 +30,7 @@ from lab.parallel.ranks.hearing import WayHome
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.transport.door import Doorkeeper
 from lab.parallel.transport.listen import Listener
-from lab.parallel.transport.sockets import Links
+from lab.parallel.transport.sockets import Links, n_cores
 from lab.words import kind_of
 
 MEETING = 30.0
@@ -150,7 +150,7 @@ def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
             comm = _connect(ticket, control, seat, stack)
             seat.comm = comm
             if bus.listeners:
-                bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid()))
+                bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid(), n_cores()))
             value = _result(_call(program, comm, args, seat), ticket.rank)
             comm.links.leave()
             outcome = Outcome(ticket.rank, "finished", value)

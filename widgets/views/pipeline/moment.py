@@ -55,6 +55,8 @@ class Moment(NamedTuple):
     paced: bool
     in_ticks: bool = False
     """Times are ticks of the schedule, from 0, and not ms."""
+    n_cores: int = 0
+    """Of all machines that the ranks run on; 0 where they are not known."""
     cut: bool = False
     """The recording ends here, within the step: what was under way runs no more."""
 
@@ -139,7 +141,7 @@ class History:
         begin = min((d.start for d in every), default=0.0)
         moment = Moment(self.trace.number(step), tuple(_since(d, begin) for d in done), (), None, None, None, None, 0,
                         1 + max((d.stage for d in every), default=0), 1 + max((d.rank for d in every), default=0), 0.0,
-                        any(d.paced for d in every))  # fmt: skip
+                        any(d.paced for d in every), n_cores=self.trace.n_cores)  # fmt: skip
         known = step if self.complete(step) else self.latest()
         if known >= 0:
             report, plan = self.reports(known)

@@ -15,6 +15,10 @@ MANY = 10.0
 """An action that takes so many times as long as others makes them thin."""
 
 
+FAR = 0.15
+"""A bubble so much above the ideal one, as a part of all time, is explained."""
+
+
 def milliseconds(time: float) -> str:
     """A time as one says it.
 
@@ -49,6 +53,23 @@ def bubble_lines(moment: Moment) -> list[str]:
         f"bubble of step {moment.number}: {share(moment.report.bubble)} measured{paper}",
         f"text book: {formula} for p = {counted(p, 'rank')}, m = {counted(m, 'micro-batch', 'micro-batches')}",
     ]
+
+
+def more_than_ideal(moment: Moment) -> str:
+    """Why a step's bubble is far above that of its order, as far as its recording knows; "" where it is not."""
+    report, plan = moment.report, moment.plan
+    if report is None or plan is None or moment.paced or not moment.over or report.bubble < plan.bubble + FAR:
+        return ""
+    p, cores = report.n_ranks, moment.n_cores
+    few = 0 < cores < p
+    shared = f"{p} ranks share {counted(cores, 'core')}, so at most {cores} can compute at once; " * few
+    or_core = " or a core" * (few or not cores)
+    busy = sum(d.end - d.start for d in moment.done)
+    each, idle = (time / len(moment.done) for time in (busy, p * report.makespan - busy))
+    return (
+        f"The bubble is far above the ideal: {shared}an action takes {milliseconds(each)} on average,"
+        f" and beside each a rank waits {milliseconds(idle)} for a message{or_core}."
+    )
 
 
 def sentence(moment: Moment) -> str:
@@ -97,7 +118,7 @@ def account(moment: Moment) -> str:
         lines.append(f"rank {rank}: {order}; busy for {busy}{held}")
     if moment.paced and not moment.in_ticks:
         lines.append(f"Times are {PACED}.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *filter(None, [more_than_ideal(moment)])])
 
 
 def caption(moment: Moment) -> str:
@@ -116,21 +137,22 @@ def caption(moment: Moment) -> str:
             " Activations move right (F, plain bars), gradients left (B, hatched bars). Grey: the activations that a"
             " rank holds. Times are shown when the step is over."
         )
-    return (
+    words = (
         f"Activations move right (F, plain bars), gradients left (B, hatched bars). Where a rank has no bar"
-        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak.{_slow(moment)}"
+        f" it waits for another{core}.{plan} Grey: the activations that it holds, strongest at the peak."
     )
+    return " ".join(filter(None, (words, _slow(moment) or more_than_ideal(moment))))
 
 
 def _slow(moment: Moment) -> str:
-    """A sentence on the one action that makes all others thin, after a space; "" if there is none."""
+    """A sentence on the one action that makes all others thin; "" if there is none."""
     lengths = sorted(d.end - d.start for d in moment.done)
     usual = lengths[len(lengths) // 2] if lengths else 0.0
     if len(lengths) < 4 or lengths[-1] < MANY * usual:
         return ""
     longest = max(moment.done, key=lambda d: d.end - d.start)
     took = f"{longest.name} of rank {longest.rank} took {milliseconds(lengths[-1])}, others {milliseconds(usual)}"
-    return f" {took}: the first actions of a run also load their kernels; a later step shows the rest wider."
+    return f"{took}: the first actions of a run also load their kernels; a later step shows the rest wider."
 
 
 def why_empty(trace: Trace, events: Events, chosen: int | None) -> str:

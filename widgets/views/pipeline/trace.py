@@ -95,6 +95,7 @@ class Trace:
         base: the first step of this launch; generation: its number.
         names: the number of each finished step as the training counts it.
         ended: ranks whose program ended.
+        cores: of each machine on which ranks of this launch run, by its address; 0 where nobody said.
     """
 
     actions: Series = field(default_factory=Series)
@@ -105,6 +106,12 @@ class Trace:
     generation: int = -1
     names: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     ended: frozenset[int] = frozenset()
+    cores: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def n_cores(self) -> int:
+        """Cores of all machines together; 0 where they are not known of each."""
+        return sum(self.cores.values()) if all(self.cores.values()) else 0
 
     @property
     def n(self) -> int:
@@ -155,7 +162,7 @@ class _Draft:
         self.actions: list[float] = []
         self.moves: list[float] = []
         self.running, self.counters, self.names = dict(old.running), dict(old.counters), dict(old.names)
-        self.base, self.generation, self.ended = old.base, old.generation, old.ended
+        self.base, self.generation, self.ended, self.cores = old.base, old.generation, old.ended, old.cores
 
     def take(self, event: Event) -> None:
         """One more event."""
@@ -187,13 +194,15 @@ class _Draft:
         if event.generation != self.generation:
             self.base = 1 + max((c.step for c in self.counters.values()), default=-1)
             self.generation, self.counters, self.running, self.ended = event.generation, {}, {}, frozenset()
+            self.cores = {}
+        self.cores = {**self.cores, event.worker.rpartition(":")[0]: event.n_cores}
 
     def trace(self) -> Trace:
         """What it has become."""
         return replace(
             self.old, actions=_longer(self.old.actions, self.actions), moves=_longer(self.old.moves, self.moves),
             running=MappingProxyType(self.running), counters=MappingProxyType(self.counters), base=self.base,
-            generation=self.generation, names=MappingProxyType(self.names), ended=self.ended,
+            generation=self.generation, names=MappingProxyType(self.names), ended=self.ended, cores=self.cores,
         )  # fmt: skip
 
 

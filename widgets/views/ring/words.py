@@ -118,7 +118,7 @@ def in_form(value: Array | None, form: Form) -> str:
 
     Example:
         >>> [in_form(np.full(2, x), Form("mean", 4)) for x in (1000.0, 1111.0, 10.0)]
-        ['µ 1000.0', 'µ 1111.0', 'µ 10.0']
+        ['µ 1,000.0', 'µ 1,111.0', 'µ 10.0']
     """
     if value is None:
         return ""
