@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from lab.events import FaultFound, JacobianCompared, RuleCheckBegun
@@ -39,6 +41,13 @@ def test_a_right_rule_has_no_marks():
     picture = RuleView(rec).picture_at(2)
     assert len(picture.figure.data[-1].x or ()) == 0
     assert "all 4 entries right" in picture.caption
+
+
+def test_rounding_of_a_right_rule_has_no_colour():
+    fields = {"actual": (1.0, 2.0 + 1e-14, 3.0, -4.0), "errors": (0.0, 1e-3, 0.0, 0.0)}
+    rounded = replace(comparison(EXPECTED, EXPECTED), **fields)
+    *_, between, _ = RuleView(recorded([RuleCheckBegun("f"), rounded])).picture_at(2).figure.data
+    assert (between.zmin, between.zmax) == (-4.0, 4.0)
 
 
 def test_the_words_name_the_worst_entry_and_the_fault_without_folders():

@@ -53,15 +53,15 @@ class RuleView(ExperimentView):
         expected, actual, errors = _grids(now)
         both = np.abs(np.concatenate([expected, actual]))
         reach = float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
-        off = actual - expected
-        far = float(np.abs(off[np.isfinite(off)]).max(initial=0.0)) or reach
+        off, wrong = actual - expected, ~(errors <= 1.0)
+        far = float(np.abs(off[wrong & np.isfinite(off)]).max(initial=0.0)) or reach  # rounding has no colour
         for (name, axis, _), grid, limit in zip(PANELS, (expected, actual, off), (reach, reach, far), strict=True):
             figure.add_heatmap(
                 x=now.arguments, y=_rows(now), z=grid, zmin=-limit, zmax=limit, zmid=0.0, name=name,
                 showscale=False, showlegend=False, xaxis=f"x{axis}", yaxis=f"y{axis}", xgap=1, ygap=1,
                 texttemplate="%{z:.3g}" if grid.size <= WRITTEN and axis != "3" else None,  # there are the marks
             )  # fmt: skip
-        bad = np.argwhere(~(errors <= 1.0)).tolist()
+        bad = np.argwhere(wrong).tolist()
         figure.add_scatter(
             x=[now.arguments[i] for _, i in bad], y=[_rows(now)[j] for j, _ in bad], mode="markers", name="wrong",
             marker={"symbol": "x", "size": 10}, xaxis="x3", yaxis="y3", showlegend=False,
