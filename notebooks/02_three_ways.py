@@ -61,8 +61,8 @@ lesson.check(central_difference)
 lesson.predict("n", "of the best step 10ⁿ of a forward difference", answer=lambda: n_best, tolerance=1)
 
 # %% [markdown]
-# Now try 73 steps, with every method, each held against 50 right digits. Both axes are logarithmic: one line lower is
-# one more digit.
+# Now try 73 steps, with every method, each held against 50 right digits. Both axes are logarithmic: ten times lower is
+# one more digit. And where is a central difference best: at a longer step, or a shorter one?
 
 # %%
 errors = lab.measure_errors(f, at)

@@ -90,8 +90,24 @@ lesson.check(jacobian)
 # %% [markdown]
 # ## Rows
 #
-# `lab.vjp` is the walk back of lesson 03: start with 1 at one result, and it gives one **row**. So there are two ways
-# to fill the table: `jacfwd` by columns, `jacrev` by rows. Which is cheaper for 4 inputs and 1,000 results?
+# `lab.vjp` is the walk back of lesson 03. It runs once and gives `back`: start with 1 at one result, and it gives one
+# **row**. Here are two rows, beside your three columns.
+
+# %%
+mix, point = np.array([[1.0, 2.0], [0.0, 1.0], [-1.0, 0.5]]), np.array([1.0, -2.0, 0.5])
+
+
+def three_to_two(x):
+    return lab.tanh(x @ mix)
+
+
+values, back = lab.vjp(three_to_two, point)
+rows = [back(result)[0].numpy() for result in np.eye(2)]
+{"by rows": np.array(rows), "by columns": jacobian(three_to_two, point)}
+
+# %% [markdown]
+# So there are two ways to fill the table: `lab.jacfwd` by columns, `lab.jacrev` by rows. Which is cheaper for 4 inputs
+# and 1,000 results?
 
 # %%
 lesson.predict(
@@ -176,10 +192,15 @@ lesson.reveal("the product")
 # %% [markdown]
 # ## Many at once
 #
-# `jacfwd` does not run once for each column. It runs once with **all** directions, stacked: that is `vmap`. You write a
-# function of one example, and it runs for all.
-#
-# Four examples of 3 numbers come as **columns**, so the shape is (3, 4). What shape has the result?
+# You write a function of one example; `vmap` runs it **once**, for all. So your loop over directions becomes one line.
+# Each direction gives a column, and `out_axes=1` lays them side by side: this is `jacfwd`.
+
+# %%
+lab.vmap(lambda direction: lab.jvp(three_to_two, (point,), (direction,))[1], out_axes=1)(np.eye(3))
+
+# %% [markdown]
+# And what happens to the shapes inside? Four examples of 3 numbers come as **columns**, so the shape is (3, 4). What
+# shape has the result?
 
 # %%
 lesson.predict(
@@ -199,13 +220,13 @@ def one(x):
 
 with lab.record() as mapped:
     out = lab.vmap(one, in_axes=1)(rng.normal(size=(3, 4)))
-Player(VmapView(mapped))
+VmapView(mapped)
 
 # %%
 lesson.reveal("the shape")
 
 # %% [markdown]
-# Step through it: each operation gets one more axis, in front. That is where `out_axes` leaves it, unless you say.
+# Each operation gets one more axis, in front. That is where it stays in the result, unless `out_axes` says otherwise.
 #
 # ## A gradient for each example
 #

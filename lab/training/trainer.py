@@ -297,7 +297,7 @@ class Training(Here):
         found = None
         if self.replica.rank == max(culprit, 0):
             where = f" on rank {culprit}" if self.replica.world_size > 1 and culprit >= 0 else ""
-            found = self._diagnosed(f"{problem} at step {self.step + 1}{where}", culprit, mine)
+            found = self._diagnosed(f"{problem} at step {self.step + 1:,}{where}", culprit, mine)
         return self.replica.told(found, max(culprit, 0))
 
     def _diagnosed(self, problem: str, culprit: int, mine: Batch) -> RunError:

@@ -447,8 +447,8 @@ def test_the_words_for_where_a_run_is_held_name_the_box_of_the_picture():
     view.most = 0  # as large as one that is shown by module
     controls.refresh()
     box = controls._parts["text"].text.rpartition(": ")[2]
-    assert box == "v₄ in the box “2” of the picture"
-    assert "2" in {n.label for n in view.picture_at(len(run.graph)).nodes}
+    assert box == "v₄ in the box “layer 2” of the picture"
+    assert "layer 2" in {n.label for n in view.picture_at(len(run.graph)).nodes}
     controls.dispose()
     run.stop()
     assert run.join(30)

@@ -20,7 +20,7 @@ from widgets.live.library import plotly_gz, plotly_library
 from widgets.live.pacer import PACER
 from widgets.pictures.patch import Json
 
-MOST_BYTES_OF_A_DASHBOARD = 50_000
+MOST_BYTES_OF_A_DASHBOARD = 52_000
 MOST_WIDGETS_OF_A_DASHBOARD = 64
 """With a style and a layout for each control."""
 

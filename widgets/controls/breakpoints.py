@@ -10,7 +10,7 @@ import anywidget
 import traitlets
 
 from lab.errors import ArgumentError
-from widgets.live.buttons import css, free_of_blocked_cell
+from widgets.live.buttons import free_of_blocked_cell
 from widgets.live.library import bundle
 from widgets.pictures.theme import MINUS
 
@@ -42,7 +42,7 @@ class Row(anywidget.AnyWidget):
     """
 
     _esm = bundle("keys.js", "breakpoints.js")
-    _css = css() + (files("widgets") / "frontend" / "breakpoints.css").read_text(encoding="utf-8")
+    _css = (files("widgets") / "frontend" / "breakpoints.css").read_text(encoding="utf-8")
 
     field = traitlets.Unicode().tag(sync=True)
     kinds: Any = traitlets.List().tag(sync=True)

@@ -15,8 +15,8 @@ import traitlets
 from widgets.live.library import bundle
 
 
-def _style() -> str:
-    return (files("widgets") / "frontend" / "slider.css").read_text(encoding="utf-8")
+def _style(name: str) -> str:
+    return (files("widgets") / "frontend" / name).read_text(encoding="utf-8")
 
 
 class Slider(anywidget.AnyWidget):
@@ -30,7 +30,7 @@ class Slider(anywidget.AnyWidget):
     """
 
     _esm = bundle("keys.js", "slider.js")
-    _css = _style()
+    _css = _style("slider.css")
 
     description = traitlets.Unicode().tag(sync=True)
     tooltip = traitlets.Unicode().tag(sync=True)
@@ -51,7 +51,7 @@ class Progress(anywidget.AnyWidget):
     """How much is done, from 0 to 1; `bar_style` is "success", "danger" or ""."""
 
     _esm = bundle("progress.js")
-    _css = _style()
+    _css = _style("progress.css")
 
     description: Any = traitlets.Unicode("Progress").tag(sync=True)
     value = traitlets.Float(0.0).tag(sync=True)

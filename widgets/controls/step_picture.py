@@ -26,6 +26,7 @@ class StepPicture:
         self.run, self._tell_closed = run, closed
         self._closed_at: tuple[int, ...] | None = None
         self._button = button("Close picture", "times", "Until the run is held at another place", self.close)
+        self._button.layout.align_self = "flex-end"  # a column would make it as wide as the picture
         self.view: Any = None
         self._shown: Any = None  # the graph that is shown
         self._held_in = -1  # steps done when it was held within one last

@@ -14,7 +14,7 @@ export class Tip {
     if (!clipped && !more.length && view.k >= 0.75) return this.hide(); // all of it can be read in place
     const [w, h] = [(node.w / 2) * view.k, (node.h / 2) * view.k];
     const [cx, cy] = this.camera.toStage(x, y);
-    const whole = node.label.includes("…") && more.length ? more : [...texts, ...more]; // what was cut is there whole
+    const whole = node.label?.includes("…") && more.length ? more : [...texts, ...more]; // what was cut is there whole
     return this.beside(whole, { left: cx - w, right: cx + w, top: cy - h, bottom: cy + h }, others);
   }
 

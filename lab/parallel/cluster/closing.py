@@ -54,11 +54,13 @@ def told(alive: Callable[[], Sequence[int]]) -> Iterator[None]:
             sys.stderr.write(f"Closing the cluster: {who} {have} not ended yet; what does not answer is killed ...\n")
             sys.stderr.flush()
 
-    threading.Thread(target=watch, name="closing a cluster", daemon=True).start()
+    watcher = threading.Thread(target=watch, name="closing a cluster", daemon=True)
+    watcher.start()
     try:
         yield
     finally:
         ended.set()
+        watcher.join()
 
 
 Queues = Mapping[int, Mapping[str, float]]

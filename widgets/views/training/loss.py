@@ -244,7 +244,7 @@ def _split_line(split: str, what: str, k: int, state: Curve) -> Any:
 def _layout(state: Curve, accuracy: bool) -> dict[str, Any]:
     more: dict[str, Any] = {"yaxis": {"type": "log" if _spans(state) else "linear", "exponentformat": "power"}}
     if top := _cut(state):
-        more["yaxis"]["range"] = [math.log10(_finite(state).min() / 2), math.log10(top)]
+        more["yaxis"] |= {"range": [math.log10(_finite(state).min() / 2), math.log10(top)], "dtick": 1}
     # Never plotly's own range: of two axes that match, it may keep the one that it gave to an empty chart.
     more["xaxis"] = {"range": _steps_shown(state), "tickformat": ",d"}
     if accuracy:
