@@ -19,6 +19,7 @@ import { Tip } from "./tip.js";
 import { Tokens } from "./tokens.js";
 
 const NONE = new Set();
+const SCROLLBAR = 32; // px: a width that is so little another may come of the stage's own height, by a bar that came or went
 
 export function createScene(root, options = {}) {
   const can = (what) => Boolean(options.hears?.(what));
@@ -47,6 +48,7 @@ export function createScene(root, options = {}) {
   let tree = null;
   let frame = 0;
   let first = true;
+  let heightFor = 0; // the width for which the stage has its height
 
   const stopTheme = followTheme(root, (now) => {
     look.mode = now;
@@ -66,11 +68,11 @@ export function createScene(root, options = {}) {
   resizing.observe(stage.element);
 
   function sized() {
-    const before = camera.size.w;
-    let fresh = stage.sized();
-    if (fresh && before && camera.size.w !== before) {
-      stage.element.style.height = ""; // what was high enough for another width: the reader made the page jump
-      fresh = stage.sized() || fresh;
+    const fresh = stage.sized();
+    if (fresh && Math.abs(camera.size.w - heightFor) > SCROLLBAR) {
+      heightFor = camera.size.w;
+      stage.element.style.height = ""; // it was for another width, and the page jumps already
+      stage.sized();
     }
     if (fresh) tokens.resize(camera.size.w, camera.size.h);
     return fresh;
