@@ -52,6 +52,13 @@ def test_crossings_of_powers_are_exact_whichever_line_rises():
     assert crossing(sizes, [1.0] * 6, [2.0] * 6) == (None, False)
 
 
+def test_a_disturbed_point_moves_no_crossing_and_makes_none():
+    sizes, flat = [1, 2, 4, 8, 16, 32, 64], [6.0] * 7
+    assert crossing(sizes, [1.0, 2.0, 4.0, 8.0, 16.0, 1.0, 64.0], flat) == (6.0, True)
+    assert crossing(sizes, [9.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], flat) == (6.0, True)
+    assert crossing(sizes, [1.0, 1.0, 9.0, 1.0, 1.0, 1.0, 1.0], flat) == (None, False)
+
+
 def test_of_several_crossings_the_last_counts():
     assert crossing([1, 2, 4, 8], [1.0, 4.0, 1.0, 4.0], [2.0] * 4) == (pytest.approx(4 * 2**0.5), True)
 
