@@ -185,7 +185,6 @@ class Prediction:
             raise ArgumentError("a prediction is a number here", given=repr(value), hint="for example 2, -0.5 or 1/3")
         return number
 
-
     def _without_unit(self, value: object) -> object:
         """The number alone of a text that ends in this prediction's unit; another unit is refused."""
         found = re.fullmatch(r"(.*\d)\s*([A-Za-z%][A-Za-z% ]*)", value.strip()) if isinstance(value, str) else None
