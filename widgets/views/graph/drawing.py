@@ -53,6 +53,8 @@ class Drawing:
         self._edge_ways: dict[Key, Way] = {}
         self._bends: dict[Key, tuple[tuple[float, float], ...]] = {}
         self._scale = 0.0
+        self._labels: dict[str, str] = {}
+        """What fits into a box, by the formula: to find it takes as long as all the rest of a box."""
 
     def draw(self, state: Tape, largest: float) -> None:
         """Bring nodes and edges to a state; `largest` of all gradients decides what a colour means."""
@@ -165,15 +167,17 @@ class Drawing:
     def _entry(self, place: tuple[str, float, float, float, float], entry: Entry) -> Node:
         """The box of a leaf or an operation."""
         _, value, gradient = lines(entry, self.called.short)
-        whole = wording.clipped(wording.formula(entry, self.called.short), WHOLE)
-        label = wording.fitted(entry, self.called.short, lambda text: text_width(text, bold=True) <= LINE)
+        formula = wording.formula(entry, self.called.short)
+        whole, label = wording.clipped(formula, WHOLE), self._labels.get(formula)
+        if label is None:
+            label = wording.fitted(entry, self.called.short, lambda text: text_width(text, bold=True) <= LINE)
+            label = self._labels[formula] = clip(label, LINE, bold=True)
         kind = "leaf" if not entry.op else "op" if self.board.groups.users.get(entry.node) else "output"
         seen = entry.gradient
         tone = None
         if entry.has_gradient and seen is not None and seen.signed:
             tone = max(-MOST_TONE, min(MOST_TONE, seen.mean * self._scale))
         aria = f"{whole}, {value}, {gradient_words(entry)}"
-        label = clip(label, LINE, bold=True)
         return Node(*place, label, value, gradient, kind, self._state_of(entry), tone, aria)
 
     def _state_of(self, entry: Entry) -> str:

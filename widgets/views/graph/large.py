@@ -207,9 +207,9 @@ class Large:
 
     def lit_along(self, steps: Iterable[tuple[int, int]]) -> frozenset[str]:
         """Ids of the boxes and edges through which the operations with these operands, as (operation, number), run."""
-        if self._board is None:
-            return frozenset()
         taken = set(steps)
+        if self._board is None or not taken:
+            return frozenset()
         entries = self._board.entries
         nodes = {node for n, i in taken if n in entries for node in (n, entries[n].parents[i])}
         ways = {f"{s}>{t}" for (s, t), link in self._board.links.items() if taken.intersection(link.pairs)}
@@ -258,8 +258,10 @@ class Large:
 
     def told_sums(self) -> str:
         """That the gradients of leaves are of more than the pass whose values are drawn, where that is so."""
+        if len(self.groups.roots) < 2:
+            return ""
         n = max((self._entries[leaf].n_summed for leaf in self.groups.leaves), default=0)
-        if n < 2 or len(self.groups.roots) < 2:
+        if n < 2:
             return ""
         return f"The gradients of tensors that you made are sums over {n} backward walks, not over this pass alone."
 

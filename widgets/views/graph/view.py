@@ -120,7 +120,8 @@ class GraphView(View[Tape]):
                     return scene
                 path = self.question.path
                 steps = [] if path is None else zip((p.node for p in path.places[1:]), path.operands, strict=True)
-                return replace(scene, lit=self.large.lit_along(steps or self.trouble.steps(state)))
+                lit = self.large.lit_along(steps or self.trouble.steps(state))
+                return replace(scene, lit=lit) if lit else scene
             return Scene(caption=self._why_empty(state), title=self.title)
         plan = self._planner.plan(end)
         tones = tones_of(state, plan.largest)
