@@ -3,7 +3,7 @@
 Importing this package imports no numba; where numba is missing the twins run.
 """
 
-from lab.kernels.arguments import FLOATS
+from lab.kernels.arguments import FLOAT_CHARS, FLOATS
 from lab.kernels.cache import cache_folder
 from lab.kernels.chain import Chain, Step
 from lab.kernels.columns import col2im, im2col
@@ -19,6 +19,7 @@ from lab.kernels.warm import warm
 
 __all__ = [
     "FLOATS",
+    "FLOAT_CHARS",
     "KERNELS",
     "Chain",
     "Formula",

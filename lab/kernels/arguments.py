@@ -19,6 +19,8 @@ from lab.errors import DTypeError, KernelError
 
 FLOATS: tuple[str, ...] = ("float32", "float64")
 """What "T" may be; half-precision arrays stay with NumPy."""
+FLOAT_CHARS = "fd"
+"""The same as `dtype.char`, which takes a tenth of the time of `dtype.name`."""
 
 
 class Argument(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def _check(a: Any, b: Any) -> None:
     linear="each",
     precision="narrow",
     samples=[Sample(s) for s in [((3, 4), (4, 2)), ((4,), (4,)), ((4,), (4, 2)), ((3, 4), (4,)), ((2, 3, 4), (4, 2)),
+                                 ((2, 3, 4), (2, 4, 2)), ((2, 3, 0), (0, 4)),
                                  ((5, 1, 3, 4), (2, 4, 2)), ((4,), (2, 4, 3)), ((2, 3, 4), (4,)), ((0, 4), (4, 2))]],
     error_samples=[(((3, 4), (3, 4)), {}, "matmul needs the inner dimensions to agree"),
                    (((), (3,)), {}, "matmul needs the inner dimensions to agree"),
@@ -46,7 +48,7 @@ def matmul(a: Any, b: Any) -> Any:
         return a.dot(b)  # np.matmul costs 0.5 us more for small matrices
     _check(a, b)
     if b.ndim == 2 and a.ndim > 2:  # one product of matrices, not one for each leading index
-        return a.reshape(-1, a.shape[-1]).dot(b).reshape(*a.shape[:-1], b.shape[1])
+        return _rows(a).dot(b).reshape(*a.shape[:-1], b.shape[1])
     return np.matmul(a, b)
 
 
@@ -68,10 +70,24 @@ def _ct(ct: Any, a: Any, b: Any) -> Any:
     return reshape(ct, shape=(*lead, a.shape[-2] if a.ndim > 1 else 1, b.shape[-1] if b.ndim > 1 else 1))
 
 
+def _rows(x: Any) -> Any:
+    """All rows of an array below each other; not by -1, which no axis of length 0 may stand beside."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def _stacked(ct: Any, a: Any, b: Any) -> bool:
+    """Whether nothing was broadcast, and what comes back is an array: then its rules need no ops."""
+    return type(ct) is np.ndarray and a.ndim > 2 and a.shape[:-2] == b.shape[:-2]
+
+
 @matmul.vjp(0, text="ct @ b.T")
 def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
     if a_like.ndim >= 2 and b.ndim == 2:
+        if ct.ndim > 2 and type(ct) is np.ndarray is type(b):  # one product of many rows, not one for each matrix
+            return (_rows(ct) @ b.T).reshape(a_like.shape)
         return ct @ b.T
+    if _stacked(ct, a_like, b) and type(b) is np.ndarray:
+        return ct @ b.swapaxes(-1, -2)
     wide = (1, *a_like.shape) if a_like.ndim == 1 else a_like.shape
     return reshape(fold(_ct(ct, a_like, b) @ swapped(_wide(b, column=True)), wide), shape=a_like.shape)
 
@@ -80,9 +96,13 @@ def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
 def _matmul_vjp_b(ct: Any, _out: Any, a: Any, b_like: Any) -> Any:
     if a.ndim == 2 and b_like.ndim == 2:
         return a.T @ ct
+    if _stacked(ct, a, b_like) and type(a) is np.ndarray:
+        return a.swapaxes(-1, -2) @ ct
     if b_like.ndim == 2 and a.ndim > 2:
-        rows = reshape(a, shape=(-1, a.shape[-1])), reshape(ct, shape=(-1, ct.shape[-1]))
-        return rows[0].T @ rows[1]
+        if type(ct) is np.ndarray is type(a):
+            return _rows(a).T @ _rows(ct)
+        n = math.prod(a.shape[:-1])
+        return reshape(a, shape=(n, a.shape[-1])).T @ reshape(ct, shape=(n, ct.shape[-1]))
     wide = (*b_like.shape, 1) if b_like.ndim == 1 else b_like.shape
     return reshape(fold(swapped(_wide(a, column=False)) @ _ct(ct, a, b_like), wide), shape=b_like.shape)
 

@@ -148,7 +148,7 @@ def cross_entropy(logits: Any, labels: Any, *, reduction: Any = "mean") -> Any:
     """-log softmax(logits) at the labels, its mean over the rows: (..., classes) and integers (...) -> ()."""
     labels = np.asarray(labels)
     _check(logits, labels, reduction, "cross_entropy")
-    if logits.dtype.name not in kernels.FLOATS:
+    if logits.dtype.char not in kernels.FLOAT_CHARS:
         rows = log_softmax.forward(logits.reshape(-1, logits.shape[-1]), axis=-1)
         _inside(labels, logits.shape[-1], "cross_entropy")
         return _reduced(-rows[np.arange(labels.size), labels.reshape(-1)], labels.shape, reduction)
@@ -173,7 +173,8 @@ def _vector(labels: Any) -> Any:
 
 @cross_entropy.vjp(0, text="ct of the row * (softmax(logits) - one_hot(labels))")
 def _cross_entropy_vjp(ct: Any, _out: Any, logits: Any, labels: Any, *, reduction: str) -> Any:
-    if type(logits) is np.ndarray and logits.dtype.name in kernels.FLOATS and isinstance(ct, np.ndarray | np.generic):
+    plain = type(logits) is np.ndarray and isinstance(ct, np.ndarray | np.generic)
+    if plain and logits.dtype.char in kernels.FLOAT_CHARS:
         slope = np.empty(logits.shape, logits.dtype)
         cts = np.empty(labels.size, logits.dtype)
         cts[:] = _shares(ct, labels, reduction).reshape(-1)

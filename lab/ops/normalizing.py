@@ -91,10 +91,8 @@ def _matrix(x: Any) -> Any:
 
 def _fits(*xs: Any) -> bool:
     """Whether a kernel takes them: arrays of one float type, not empty."""
-    first = xs[0]
-    return all(
-        type(x) is np.ndarray and x.dtype == first.dtype and x.size and x.dtype.name in kernels.FLOATS for x in xs
-    )
+    char = xs[0].dtype.char
+    return char in kernels.FLOAT_CHARS and all(type(x) is np.ndarray and x.dtype.char == char and x.size for x in xs)
 
 
 @primitive(

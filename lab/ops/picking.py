@@ -145,7 +145,7 @@ def segment_sum(x: Any, segments: Any, *, n: int = 1, axis: int = 0, batch: int 
     width = int(np.prod(shape[batch + 1 :], dtype=np.int64))
     refuse_outside(segments, n)
     places = np.where(segments < 0, segments + n, segments).astype(np.int64, copy=False)
-    if not batch and width > 1 and x.dtype.name in kernels.FLOATS:
+    if not batch and width > 1 and x.dtype.char in kernels.FLOAT_CHARS:
         out = np.zeros(shape, x.dtype)
         kernels.add_rows(rows.reshape(-1, width), places.reshape(-1), out.reshape(n, width))
         return np.moveaxis(out, 0, along)

@@ -80,7 +80,7 @@ def max_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0) -
     """Largest entry of each window: (n, c, axes...) -> (n, c, windows...); the first of several gets the gradient."""
     plan = _plan("max_pool", x.shape, kernel, stride, padding)
     shape, images = (*x.shape[:2], *plan.out), _images(x)
-    if not x.size or x.dtype.name not in kernels.FLOATS:
+    if not x.size or x.dtype.char not in kernels.FLOAT_CHARS:
         found = np.take_along_axis(images, kernels.places_of_max(images, *plan.numbers), axis=1)
         return found.reshape(shape)
     out = np.empty((len(images), entries(plan.out)), x.dtype)
@@ -102,7 +102,8 @@ def argmax_pool(x: Any, *, kernel: Any = 2, stride: Any = None, padding: Any = 0
 @max_pool.vjp(text="ct added to the largest entry of each window")
 def _max_pool_vjp(ct: Any, _out: Any, x: Any, **options: Any) -> Any:
     plan = _plan("max_pool", tuple(x.shape), **options)
-    if type(x) is np.ndarray and isinstance(ct, np.ndarray) and ct.dtype == x.dtype and x.dtype.name in kernels.FLOATS:
+    whole = type(x) is np.ndarray and isinstance(ct, np.ndarray) and ct.dtype == x.dtype
+    if whole and x.dtype.char in kernels.FLOAT_CHARS:
         slope = np.empty((x.shape[0] * x.shape[1], entries(plan.size)), x.dtype)
         kernels.max_pool_gradient(_images(x), _images(ct), slope, *plan.numbers)
         return slope.reshape(x.shape)

@@ -175,6 +175,8 @@ class Op:
             for name, value in self.fixed.items():
                 params[name] = value()
             return params
+        if not rest and not self.fixed and not self.elementwise and given.keys() <= self.defaults.keys():
+            return {**self.defaults, **given}
         params = {**self.defaults, **{n: f() for n, f in self.fixed.items() if n not in given}, **given}
         params.update(zip(self.defaults, rest, strict=False))
         if len(params) > len(self.defaults) + len(self.fixed) or len(rest) > len(self.defaults):
