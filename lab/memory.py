@@ -16,8 +16,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lab.checks import whole
-
 VARIABLE = "LAB_KEEP_FREED_MB"
 DEFAULT_MB = 128
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
@@ -76,6 +74,8 @@ def gc_threshold(n_objects: int = 50_000) -> Iterator[None]:
         >>> gc.get_threshold() == before
         True
     """
+    from lab.checks import whole  # not above: the doctor reads this file where NumPy is missing
+
     global _outside  # noqa: PLW0603 - gc's own numbers are of the process as well
     n = whole("n_objects", n_objects, least=1)
     with _COLLECTING:

@@ -499,6 +499,7 @@ def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):
         os.kill(ranks[0], signal.SIGKILL)
         out, err = process.communicate()
     assert process.returncode == 1
+    assert err.count("\n") == 3, err
     problem, given, hint = err.splitlines()
     lost = {pid: rank for rank, pid in workers_of(record).items()}[ranks[0]]
     assert f"rank {lost}" in problem + given

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
+from distributed.core import Status
 
 from lab.parallel.cluster import closing
-from lab.parallel.cluster.closing import SAYS, late, queues, told
+from lab.parallel.cluster.closing import SAYS, are_up, late, queues, told
 
 
 def test_a_worker_that_waits_for_a_core_is_not_late_and_one_that_is_stopped_is():
@@ -29,6 +31,18 @@ def test_of_a_process_that_is_there_the_wait_of_each_thread_is_known():
     [threads] = queues([os.getpid()]).values()
     assert str(threading.get_native_id()) in threads
     assert all(seconds >= 0 for seconds in threads.values())
+
+
+def test_a_worker_that_is_only_starting_or_comes_later_is_not_waited_for_with_a_word():
+    def nanny(pid, status):
+        return SimpleNamespace(pid=pid, process=status and SimpleNamespace(status=status))
+
+    nannies = [nanny(1, Status.running), nanny(2, Status.starting), nanny(None, None), nanny(4, Status.running)]
+    left = are_up(nannies)
+    assert left() == [1, 4]
+    nannies[0].pid, nannies[3].pid = None, 5  # one has ended, one was started anew
+    nannies[2].pid = 3
+    assert left() == []
 
 
 def test_what_does_not_end_is_told_once(monkeypatch):

@@ -91,14 +91,20 @@ def opened(make):
     return recording
 
 
+def players_end():
+    """Wait for the threads of players: each ends by itself when its player is closed, a moment later."""
+    for thread in [t for t in threading.enumerate() if t.name == "lab-player"]:
+        thread.join(10)
+
+
 @pytest.mark.parametrize("name", MAKES)
 def test_views_that_were_closed_leave_nothing(name):
     opened(MAKES[name])  # libraries of the page come with the first and stay
+    players_end()
     gc.collect()
     widgets, before, running = len(_instances), ticks(), threads()
     recordings = [opened(MAKES[name]) for _ in range(9)]
-    for thread in [t for t in threading.enumerate() if t.name == "lab-player"]:
-        thread.join(10)
+    players_end()
     gc.collect()
     assert len(_instances) == widgets
     assert ticks() == before

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from lab.words import counted
 
@@ -61,6 +62,19 @@ def told(alive: Callable[[], Sequence[int]]) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
+
+
+def are_up(nannies: Iterable[Any]) -> Callable[[], list[int]]:
+    """What tells which processes that are up now have not ended.
+
+    A worker that is only starting, as after another was killed, hears that it shall end when it has started.
+
+    Example:
+        >>> are_up([])()
+        []
+    """
+    up = {n.pid: n for n in nannies if n.pid and n.process.status.name == "running"}
+    return lambda: [pid for pid, n in up.items() if n.pid == pid]
 
 
 Queues = Mapping[int, Mapping[str, float]]

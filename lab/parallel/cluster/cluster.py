@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
-from lab.parallel.cluster.closing import hushed, told
+from lab.parallel.cluster.closing import are_up, hushed, told
 from lab.parallel.cluster.interrupts import uninterrupted
 from lab.parallel.cluster.launching import Launch, require_running
 from lab.words import shown
@@ -122,7 +122,7 @@ class Cluster:
     def close(self) -> None:
         """Stop what was started here, within some 5 seconds whatever it is at; somebody else's cluster stays."""
         nannies = [n for owned in self._owned for n in getattr(owned, "workers", {}).values()]
-        with hushed(), told(lambda: [n.pid for n in nannies if n.pid]):
+        with hushed(), told(are_up(nannies)):
             while self._owned:
                 self._owned.pop().close()
 
