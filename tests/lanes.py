@@ -26,36 +26,36 @@ NOTHING_CHOSEN = 5
 
 
 def part_of(path: str) -> str:
-    """The part that a place belongs to; "" for one that holds several.
+    """The part that a place belongs to.
 
     Example:
         >>> [part_of(p) for p in ("tests/parallel/test_ring.py", "tests/test_readme.py", "tests/ops", "lab")]
         ['ranks', 'surface', 'engine', 'engine']
     """
     top, *below = Path(path).parts
-    if top != "tests":
+    if top != "tests" or not below:
         return "engine"
-    if not below:
-        return ""
     named = [part for part, folders in FOLDERS.items() if below[0] in folders]
     return named[0] if named else "surface" if below[0].endswith(".py") else "engine"
 
 
 def arguments(part: str, rest: Sequence[str]) -> list[str] | None:
-    """What pytest is called with for one part; None if places were named and none is of this part.
+    """What pytest is called with for one part: its places, or those of them that were named; None if others were.
 
     Example:
-        >>> arguments("ranks", ["-x", "tests/ops"]) is None, arguments("engine", ["-x", "tests/ops"])[-2:]
+        >>> arguments("ranks", ["-x", "tests/ops"]) is None, arguments("engine", ["-x", "tests/ops"])
         (True, ['-x', 'tests/ops'])
-        >>> arguments("ranks", [])[:3]
-        ['--ignore=lab', '--ignore=widgets', '--ignore=tests/autograd']
+        >>> arguments("ranks", ["-x"])
+        ['-x', 'tests/parallel', 'tests/training']
     """
-    places = {a: part_of(a.partition("::")[0]) for a in rest if "/" in a and (ROOT / a.partition("::")[0]).exists()}
-    if places and not {part, ""} & {*places.values()}:
-        return None
-    inside = [p.relative_to(ROOT).as_posix() for p in sorted((ROOT / "tests").iterdir()) if p.name != "conftest.py"]
-    left_out = [p for p in ("lab", "widgets", *inside) if part_of(p) != part]
-    return [*(f"--ignore={p}" for p in left_out), *(a for a in rest if places.get(a, part) in (part, ""))]
+    named = {a: part_of(a.partition("::")[0]) for a in rest if "/" in a and (ROOT / a.partition("::")[0]).exists()}
+    if named:
+        own = [a for a in rest if named.get(a, part) == part]
+        return own if any(a in named for a in own) else None
+    inside = [p for p in (ROOT / "tests").iterdir() if p.is_dir() or p.suffix == ".py"]
+    places = ["lab", "widgets", *sorted(p.relative_to(ROOT).as_posix() for p in inside if p.name != "__pycache__")]
+    left_out = {"tests/benchmarks", "tests/conftest.py"}
+    return [*rest, *(p for p in places if part_of(p) == part and p not in left_out)]
 
 
 def counts(text: str) -> dict[str, int]:

@@ -74,7 +74,7 @@ def test_every_exhibit_is_drawn_from_disk_with_the_network_cut_and_nothing_compl
     assert headings == [*(exhibit.title for exhibit in EXHIBITS), "Nothing yet"]
     for exhibit in EXHIBITS:
         region = page.get_by_role("region", name=exhibit.title, exact=True)
-        assert region.locator(".lab-node, .lab-plot .trace").count() > 1
+        assert region.locator(".lab-node, .lab-plot .trace, .lab-plot .hm").count() > 1
         made = "paced" if exhibit.run == "pipeline" else "run"
         expect(region.locator(".lab-provenance")).to_have_attribute("data-made", made)
         expect(region.locator(".lab-provenance svg path")).to_have_count(1)

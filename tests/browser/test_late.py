@@ -42,7 +42,7 @@ def follow(lab: LabPage) -> None:
         lab.kernel(f"player.seek({stop})")
         page.wait_for_function(f"n => ({NODES})()[0] === n", arg=n_player)
         expect(page.locator(".lab-player-box [role=status]").first).to_contain_text(words)
-        expect(page.get_by_role("slider", name="Moment")).to_have_value(str(stop))
+        expect(page.get_by_role("slider", name="Moment")).to_have_value(str(stop + 1))
     node = page.locator(".lab-scene:visible").nth(1).locator(".lab-node[data-key]").first
     node.click()
     lab.until("print(bool(graph.selected))", "True")
