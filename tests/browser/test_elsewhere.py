@@ -37,6 +37,8 @@ dashboard(run)""",
 SPOKEN = "words => [...document.querySelectorAll('[role=status]')].some(e => e.textContent.includes(words))"
 POINTS = """() => Math.max(0, ...[...document.querySelectorAll(".lab-plot")]
     .flatMap(plot => (plot._fullData ?? []).map(trace => trace.x?.length ?? 0)))"""
+READY = "() => !window.jupyterapp || window.jupyterapp.shell.currentWidget?.sessionContext?.isReady"
+"""Where the front end says so: who runs cells before is asked for a kernel, and on a busy machine asked again."""
 SERVERS = {"lab": LabServer, "notebook": NotebookServer, "voila": VoilaServer}
 
 
@@ -53,6 +55,7 @@ def opened(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -> 
         if request.param != "voila":
             page.wait_for_selector(".jp-Notebook .jp-Cell")
             page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status='idle']")
+            page.wait_for_function(READY)
             run_all(page)
         yield page
         page.close()
