@@ -73,11 +73,14 @@ def sockets_of_ranks():
 def nothing_left_behind():
     """After each test: no thread of ours, no socket of ours in any process of ours.
 
-    Sockets are given a moment: where the scheduler has gone, ranks find that out by themselves.
+    Both are given a moment: a launch that was stopped ends in its own thread, and where the scheduler has gone, ranks
+    find that out by themselves.
     """
     yield
-    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("lab-")] == []
     deadline = time.monotonic() + SOON
+    for thread in [t for t in threading.enumerate() if t.name.startswith("lab-")]:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("lab-")] == []
     while (left := sockets_of_ranks()) and time.monotonic() < deadline:
         threading.Event().wait(0.05)
     assert left == []
