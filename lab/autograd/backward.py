@@ -43,24 +43,25 @@ class Walk:
     def __init__(self, root: AnyNode) -> None:
         found: dict[int, Node] = {}
         leaves: dict[int, Leaf] = {}
-        stack: list[AnyNode] = [root]
+        stack: list[AnyNode | None] = [root]
         flags, hooked = 0, False
+        pop, extend = stack.pop, stack.extend
         while stack:
-            node = stack.pop()
+            node = pop()
+            if node is None or (number := node.id) in found:
+                continue
+            if node.hooks is not None:
+                hooked = True
             if type(node) is Leaf:
-                leaves[node.id] = node
-                hooked = hooked or node.hooks is not None
+                leaves[number] = node
                 continue
-            if node.id in found:
-                continue
-            found[node.id] = node  # type: ignore[assignment]
+            found[number] = node  # type: ignore[assignment]
             op = node.op  # type: ignore[union-attr]
             if op.masks:
                 flags |= MASKS
             if op.singular:
                 flags |= SINGULAR
-            hooked = hooked or node.hooks is not None
-            stack += [p for p in node.parents if p is not None]  # type: ignore[union-attr]
+            extend(node.parents)  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
         self.guarded = guarded_in(self.nodes) if flags == MASKS | SINGULAR else frozenset()
@@ -361,7 +362,7 @@ _STORING = threading.Lock()
 
 def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
     """Add the cotangents to `.grad` of the leaves; no two arrays in the user's hands (`taken`: ids) share memory."""
-    leaves = sorted((leaf for leaf in walk.leaves.values() if leaf.id in grads), key=lambda x: -x.id)
+    leaves = [walk.leaves[i] for i in sorted(grads, reverse=True) if i in walk.leaves]
     own = []
     for leaf in leaves:
         g = grads[leaf.id]
