@@ -22,6 +22,8 @@ lesson = Lesson("06")
 #
 # The formula on an edge is the rule that backward will run there. `ct` alone reads nothing. `ct * cos(x)` reads what
 # went in, `ct * out` what came out: such an array must stay until backward comes by.
+#
+# x and y are yours, and there anyway. How many more arrays must stay?
 
 # %%
 x = lab.tensor(np.linspace(0.1, 1.0, 1000), requires_grad=True)
@@ -29,9 +31,6 @@ y = lab.tensor(np.linspace(1.0, 2.0, 1000), requires_grad=True)
 with lab.record() as forward:
     z = lab.exp(lab.sin(x) * y) + y
 GraphView(forward)
-
-# %% [markdown]
-# x and y are yours, and there anyway. How many more arrays must stay?
 
 # %%
 lesson.predict("kept arrays", "for the backward of z, besides x and y", answer=lambda: kept.n_arrays)
@@ -65,7 +64,6 @@ def chain(x, *ops):
     return x
 
 
-# %%
 sines, adds = [lab.sin] * 8, [lambda x: x + 1.0] * 8
 turns = [lab.sin, lab.exp] * 4
 three = {"sines": sines, "sine_and_exp_in_turn": turns, "adds": adds}
@@ -135,7 +133,7 @@ lesson.reveal("the list")
 
 # %% [markdown]
 # A loss is one number, and holds the whole graph behind it. `.item()` is the number alone; under `lab.no_grad()` no
-# graph is made; after backward only its skeleton is left, without arrays.
+# graph is made; after backward only its skeleton is left (the 0.4 MB are the gradient).
 #
 # The stub below has a total that is a tensor. Let go of each graph.
 
@@ -173,10 +171,7 @@ def my_checkpoint(f):
 lesson.check(my_checkpoint)
 
 # %% [markdown]
-# Sixteen sines in four pieces, by your checkpoint and by the lab's. How many sines run a second time?
-
-# %%
-lesson.predict("sines", "that run again", answer=lambda: pieces.ways["checkpointed"].n_replayed)
+# Sixteen sines in four pieces, by your checkpoint and by the lab's. Points are operations that run a second time.
 
 # %%
 def four_sines(x):
@@ -187,12 +182,9 @@ ways = {"plain": four_sines, "yours": my_checkpoint(four_sines), "checkpointed":
 pieces = lab.measure_memory(**{name: lambda f=f: chain(given, f, f, f, f).sum() for name, f in ways.items()})
 MemoryView(pieces)
 
-# %%
-lesson.reveal("sines")
-
 # %% [markdown]
-# Each piece runs twice: after the forward three inputs wait, and then one piece at a time comes back. Yours frees a
-# piece as a whole, since `back` might be called again; the lab's lets go operation by operation.
+# After the forward three inputs wait; then each piece runs again, and is gone before the next. Yours frees a piece as a
+# whole, since `back` might be called once more; the lab's lets go operation by operation.
 #
 # ## How many pieces?
 #
@@ -289,8 +281,10 @@ why
 # %% [markdown]
 # ## A real network
 #
-# Six blocks of a transformer, attention and all, on 8 texts of 32 places; each block is a piece. What does a training
-# step take more time with checkpoints?
+# Six blocks of a transformer on 8 texts of 32 places; each block is a piece. `lab.checkpoint` takes along the weights
+# that a block has; a rule by `custom_vjp` wants every tensor as an argument.
+#
+# A step with checkpoints takes how much more time?
 
 # %%
 lesson.predict(
@@ -304,9 +298,9 @@ lesson.predict(
 blocks = [lab.nn.TransformerBlock(64, 4, rng=i) for i in range(6)]
 places = lab.tensor(np.random.default_rng(0).normal(size=(8, 32, 64)).astype("float32"))
 checkpointed = [lab.checkpoint(block) for block in blocks]
-ways = {"plain": blocks, "checkpointed": checkpointed}
-real = lab.measure_memory(**{name: lambda layers=layers: chain(places, *layers).mean() for name, layers in ways.items()})
-MemoryView(real)
+MemoryView(lab.measure_memory(
+    plain=lambda: chain(places, *blocks).mean(), checkpointed=lambda: chain(places, *checkpointed).mean()
+))
 
 # %%
 def step(layers):
@@ -317,7 +311,7 @@ def step(layers):
     return time.perf_counter() - began, [p.grad.numpy() for block in blocks for p in block.parameters()]
 
 
-plain, less = ([step(layers) for _ in range(7)] for layers in (blocks, checkpointed))
+plain, less = ([step(layers) for _ in range(5)] for layers in (blocks, checkpointed))
 price = min(seconds for seconds, _ in less) / min(seconds for seconds, _ in plain)
 same = all(np.array_equal(a, b) for a, b in zip(plain[-1][1], less[-1][1]))
 {"time, as a multiple": round(price, 2), "gradients equal, bit for bit": same}

@@ -18,6 +18,7 @@ from lab.autograd.tape import AnyNode, Leaf, Node
 from lab.autograd.tensor import Tensor
 from lab.errors import GradientError
 from lab.transforms.calls import Kept
+from lab.transforms.checkpointing import Dropped
 from lab.words import counted
 
 MOST_ROWS = 24
@@ -30,7 +31,8 @@ class Saved(NamedTuple):
         op: its name.
         names: what its rules read, as their formulas have it: "out", or the name of an argument.
         n_bytes: of these, as far as neither a leaf nor an operation before holds them already.
-        state: "kept"; "freed" by a backward; "replayed": under `checkpoint` they are made again when backward asks.
+        state: "kept"; "freed" by a backward; "replayed": under `checkpoint` they are made again when backward asks, and
+            the first of its operations has the bytes of what went in.
     """
 
     op: str
@@ -39,8 +41,9 @@ class Saved(NamedTuple):
     state: str = "kept"
 
     def __str__(self) -> str:
-        what = self.state if self.state != "kept" else ", ".join(self.names) or "nothing"
-        held = f"{self.n_bytes:,} bytes" if self.n_bytes else "held already" if self.names else ""
+        kept = self.state == "kept"
+        what = ", ".join(self.names) or "nothing" if kept else self.state
+        held = f"{self.n_bytes:,} bytes" if self.n_bytes else "held already" * (kept and bool(self.names))
         return f"{self.op:<14}{what:<14}{held}".rstrip()
 
 
@@ -94,7 +97,7 @@ def saved_values(tensor: Tensor) -> SavedValues:
     held = {id(a) for node in nodes for a in _of_leaves(node)}
     n_of_leaves, total, rows = len(held), 0, []
     for node in nodes:
-        named = [(name, _whole(a)) for name, a in _arrays(node)]
+        named = [(name, _whole(array)) for name, array in _arrays(node)]
         fresh = {id(a): a.nbytes for _, a in named if id(a) not in held}
         held |= fresh.keys()
         total += sum(fresh.values())
@@ -120,6 +123,8 @@ def _state(node: Node) -> str:
 
 def _arrays(node: Node) -> Iterator[tuple[str, Any]]:
     """What a node holds on to, each with its name; nothing that would have to be computed first."""
+    if isinstance(node.saved, Dropped):
+        yield from (("what went in", array) for array in node.saved.region.held)
     if type(node.saved) is not tuple:
         return
     names = [node.op.arguments[0]] * (len(node.saved) - 1) if node.op.variadic else node.op.arguments

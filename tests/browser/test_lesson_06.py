@@ -41,14 +41,12 @@ def test_predictions_are_answered_by_the_runs(learner):
     expect(learner.status('lesson.reveal("kept arrays")')).to_contain_text("You said 3, it is 2: 1 too high.")
     learner.predict("arrays", "7")
     expect(learner.status('lesson.reveal("arrays")')).to_contain_text("and so it is.")
-    learner.predict("the list", "53")
+    learner.predict("the list", "28")
     expect(learner.status('lesson.reveal("the list")')).to_contain_text("close enough.")
-    learner.predict("sines", "16")
-    expect(learner.status('lesson.reveal("sines")')).to_contain_text("and so it is.")
     learner.predict("the best k", "8")
     expect(learner.status('lesson.reveal("the best k")')).to_contain_text("and so it is.")
-    learner.choose("the halves", "16")
-    expect(learner.status('lesson.reveal("the halves")')).to_contain_text("it is fewer than 16 arrays.")
+    learner.choose("the halves", "about 16")
+    expect(learner.status('lesson.reveal("the halves")')).to_contain_text("it is fewer arrays than 16.")
     learner.choose("the price", "about a third")
     expect(learner.status('lesson.reveal("the price")')).to_contain_text("You said about a third")
 
@@ -70,7 +68,7 @@ def test_answers_that_are_typed_pass_and_are_what_is_measured(learner):
     learner.run(CURVE)
     (chart,) = learner.charts(CURVE)
     assert chart["yours"]["y"] == [65, 34, 20, 16, 20, 34, 65]
-    assert all(0 < m - y < 3 for m, y in zip(chart["measured"]["y"], chart["yours"]["y"], strict=True))
+    assert chart["measured"]["y"] == pytest.approx(chart["yours"]["y"], abs=1)  # and Python's own objects
     assert learner.lab.cell_errors() == []
 
 

@@ -620,6 +620,11 @@ def backward(root):
         for parent, part in zip(value.parents, value.rule(ct)):
             gradients[parent] = gradients.get(parent, 0.0) + part
 """
+UNRECORDED = """
+def mean_loss(loss_of, batches):
+    with lab.no_grad():
+        return lab.stack([loss_of(batch) for batch in batches]).mean()
+"""
 ON_A_TAPE = """
 def my_checkpoint(f):
     @lab.custom_vjp
@@ -649,8 +654,7 @@ RIGHT = [
     ("dead_share", dead("1 - np.count_nonzero(outputs.max(axis=0)) / outputs.shape[1]")),
     ("mean_loss", evaluation("total += float(loss_of(batch).detach())")),
     ("mean_loss", evaluation("loss = loss_of(batch); total += loss.numpy()")),
-    ("mean_loss", "def mean_loss(loss_of, batches):\n    with lab.no_grad():\n"
-                  "        return lab.stack([loss_of(batch) for batch in batches]).mean()\n"),
+    ("mean_loss", UNRECORDED),
     ("my_checkpoint", "def my_checkpoint(f): return lab.checkpoint(f)\n"),
     ("my_checkpoint", ON_A_TAPE),
     ("most_held", most("k + n / k")),

@@ -80,14 +80,16 @@ def of_a_function(make: Callable[[Callable[..., Any]], Any], text: str) -> Plain
     out, held = _held(lambda: piece(*args))
     if not isinstance(out, Tensor) or not out.requires_grad:
         raise ExerciseError("what comes out has no gradient", given=f"{out!r}"[:100],
-                            hint="nothing was recorded: the rule has to be there when the function is called")  # fmt: skip
+                            hint="nothing was recorded: call the function that has the rule")  # fmt: skip
     forward = len(runs)
-    ct = tensor(np.linspace(1.0, 2.0, N))
-    found = []
-    for _ in range(2):
-        out.backward(ct, retain_graph=True)
-        found.append(np.array([_few(a.grad) for a in args]))
-    return Done(_few(out), *found, held, forward, (len(runs) - forward) // 2)
+    once, again = (_walked(out, args) for _ in range(2))
+    return Done(_few(out), once, again, held, forward, (len(runs) - forward) // 2)
+
+
+def _walked(out: Tensor, args: list[Tensor]) -> Any:
+    """What the arguments have as their gradients after one more backward."""
+    out.backward(tensor(np.linspace(1.0, 2.0, N)), retain_graph=True)
+    return np.array([_few(a.grad) for a in args])
 
 
 def _few(array: Any) -> Any:

@@ -65,12 +65,12 @@ def _lets_go(case: Case, value: Plain) -> Wrong | None:
         return None
     found, expected = Evaluated(*value), float(np.mean(np.sin(np.sin(case))))
     if found.mean is None:
-        return Wrong("It returned nothing.", _shown(case), "the mean", "a function gives back what stands behind `return`")
+        return Wrong("It returned nothing.", _shown(case), "the mean", "give it back by `return`")
     difference = first_difference(found.mean, expected, ("mean",), 1e-6)
     if difference:
         return Wrong(f"{_shown(case)}: {difference[0]} is wrong.", difference[1], difference[2])
     if found.alive > ENOUGH:
-        return Wrong(f"{_shown(case)}: graphs pile up.", f"{found.alive} are alive at the same time", "one after the other")
+        return Wrong(f"{_shown(case)}: graphs pile up.", f"{found.alive} are alive at once", "one after the other")
     if found.gradient:
         return Wrong(f"{_shown(case)}: the leaf has a gradient now.", "x.grad is set", "x.grad as it was: None")
     return None
@@ -139,8 +139,8 @@ def mean_loss(loss_of, batches):
                "`total = ...` forgets what was there: add to it"),
         Mutant("only the last batch is added, and then divided", lambda loss_of, batches: _inside(
                loss_of, batches)[-1] / len(batches), "`total = ...` forgets what was there: add to it"),
-        Mutant("the first batch is left out", lambda loss_of, batches: sum(_inside(loss_of, batches[1:])) / len(batches),
-               "begin with 0.0 and add every batch"),
+        Mutant("the first batch is left out", lambda loss_of, batches: sum(
+               _inside(loss_of, batches[1:])) / len(batches), "begin with 0.0 and add every batch"),
         Mutant("the total is divided in every round", _each_divided, "divide once, behind the loop"),
         Mutant("it gives all the losses", _inside, "their sum over their number"),
     ),
