@@ -20,8 +20,8 @@ lesson = Lesson("06")
 # %% [markdown]
 # ## What a rule reads
 #
-# The formula on an edge is the rule that backward will run there. `ct` alone reads nothing. `ct * cos(x)` reads what
-# went in, `ct * out` what came out: such an array must stay until backward comes by.
+# Click a box: beside it stands the rule that backward will run there. `ct * cos(x)` reads what went in, `ct * out` what
+# came out; such an array must stay until then. `ct` alone reads nothing.
 #
 # x and y are yours, and there anyway. How many more arrays must stay?
 
@@ -29,7 +29,7 @@ lesson = Lesson("06")
 x = lab.tensor(np.linspace(0.1, 1.0, 1000), requires_grad=True)
 y = lab.tensor(np.linspace(1.0, 2.0, 1000), requires_grad=True)
 with lab.record() as forward:
-    z = lab.exp(lab.sin(x) * y) + y
+    z = lab.sin(x * y) + lab.exp(x)
 GraphView(forward)
 
 # %%
@@ -43,7 +43,7 @@ kept
 lesson.reveal("kept arrays")
 
 # %% [markdown]
-# A product reads both factors, a sine what went in, exp only its own result, and a sum nothing at all.
+# A product reads both factors, here your own arrays; a sine what went in; exp its own result; a sum nothing at all.
 #
 # ## A chain
 #
@@ -298,9 +298,10 @@ lesson.predict(
 blocks = [lab.nn.TransformerBlock(64, 4, rng=i) for i in range(6)]
 places = lab.tensor(np.random.default_rng(0).normal(size=(8, 32, 64)).astype("float32"))
 checkpointed = [lab.checkpoint(block) for block in blocks]
-MemoryView(lab.measure_memory(
+real = lab.measure_memory(
     plain=lambda: chain(places, *blocks).mean(), checkpointed=lambda: chain(places, *checkpointed).mean()
-))
+)
+MemoryView(real)
 
 # %%
 def step(layers):

@@ -36,6 +36,13 @@ def test_every_stub_is_answered_by_name(learner, name):
     assert any(mutant.name in said for mutant in EXERCISES[name].mutants)
 
 
+def test_a_box_tells_the_rule_that_says_what_is_kept(learner):
+    cell = learner.cell("GraphView(forward)")
+    cell.locator(".lab-node[data-key]", has_text="sin(").click()
+    expect(cell).to_contain_text("ct * (cos(v₁))")
+    assert "sin           x             8,000 bytes" in learner.said("kept = lab.saved_values(z)")
+
+
 def test_predictions_are_answered_by_the_runs(learner):
     learner.predict("kept arrays", "3")
     expect(learner.status('lesson.reveal("kept arrays")')).to_contain_text("You said 3, it is 2: 1 too high.")

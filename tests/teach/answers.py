@@ -428,7 +428,7 @@ WRONG = [
     ("mean_loss", evaluation("total = total + loss_of(batch)"), "every graph behind it"),
     ("mean_loss", evaluation("losses.append(loss_of(batch))", "return lab.stack(losses).mean()", "losses = []"),
      "every graph behind it"),
-    ("mean_loss", evaluation("losses.append(loss_of(batch))", "return sum(loss.item() for loss in losses) / len(losses)",
+    ("mean_loss", evaluation("losses.append(loss_of(batch))", "return sum(one.item() for one in losses) / len(losses)",
                              "losses = []"), "only at the end"),
     ("mean_loss", evaluation("total = total + loss_of(batch)", "return total.detach() / len(batches)"),
      "only at the end"),
