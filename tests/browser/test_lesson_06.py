@@ -54,8 +54,8 @@ def test_predictions_are_answered_by_the_runs(learner):
     expect(learner.status('lesson.reveal("the best k")')).to_contain_text("and so it is.")
     learner.choose("the halves", "about 16")
     expect(learner.status('lesson.reveal("the halves")')).to_contain_text("it is fewer arrays than 16.")
-    learner.choose("the price", "about a third")
-    expect(learner.status('lesson.reveal("the price")')).to_contain_text("You said about a third")
+    learner.choose("the share", "about a sixth")
+    expect(learner.status('lesson.reveal("the share")')).to_contain_text("it is about a third.")
 
 
 def test_a_checkpoint_that_keeps_all_is_named_and_its_hint_opens_by_keyboard(learner):
