@@ -57,8 +57,8 @@ export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-const REST = 300; // ms without another text: then things have settled
-const OFTEN = 5000; // ms after which a text is said though others keep coming, as in a training that runs
+const SETTLED = 300; // ms without another text: then things have settled
+const SAY_EVERY = 5000; // ms after which a text is said though others keep coming, as in a training that runs
 
 // Says a new text to a screen reader, once things have settled, or every few seconds while they do not.
 export function announcer(element) {
@@ -70,7 +70,7 @@ export function announcer(element) {
     latest = text;
     since ??= performance.now();
     clearTimeout(timer);
-    const wait = never ? 0 : Math.max(0, Math.min(REST, since + OFTEN - performance.now()));
+    const wait = never ? 0 : Math.max(0, Math.min(SETTLED, since + SAY_EVERY - performance.now()));
     timer = setTimeout(() => {
       [since, never] = [null, false];
       setText(element, latest);
