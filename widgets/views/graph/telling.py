@@ -54,7 +54,10 @@ def why_empty(state: Tape, *, ended: bool, trained: bool) -> str:
     if state.n_walks:
         return "A backward walk ran, but not what it walks over: its forward ran before the recording began."
     if trained:
-        return "These are the steps of a training, without the graph of each: LossView shows them."
+        return (
+            "These are the steps of a training, without the graph of each: LossView shows them."
+            " One that is stepped by operation has its graph in run.graph: GraphView(run.graph)."
+        )
     if not ended:
         return "Nothing was recorded yet: each operation that runs adds a box."
     return (
