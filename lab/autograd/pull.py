@@ -1,6 +1,7 @@
 """Backward, one node: `pull(node, ct, grads)` sends the node's cotangent to its parents, adding into `grads` by id.
 
-The fast twin of `backward.edges`, one closure for each arity; a test holds the two equal.
+The fast twin of `backward.edges`, one closure for each arity; a test holds the two equal. What is there already is
+popped before it is added to: nobody else holds it then, and NumPy adds to a large array in place.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def unary_pull(op: Op) -> Pull:
         if node.fit is not None:
             c = fold_eager(c, node.fit[0])  # type: ignore[arg-type]
         i = node.parents[0].id  # type: ignore[union-attr]
-        grads[i] = grads[i] + c if i in grads else c
+        grads[i] = grads.pop(i) + c if i in grads else c
 
     return pull
 
@@ -47,31 +48,38 @@ def binary_pull(op: Op) -> Pull:
             if fit is not None and fit[0] is not None:
                 c = fold_eager(c, fit[0])
             i = parent_a.id
-            grads[i] = grads[i] + c if i in grads else c
+            grads[i] = grads.pop(i) + c if i in grads else c
         if parent_b is not None and vjp_y is not None:
             c = ct if pass_y else vjp_y(ct, out, a, b)
             if fit is not None and fit[1] is not None:
                 c = fold_eager(c, fit[1])
             i = parent_b.id
-            grads[i] = grads[i] + c if i in grads else c
+            grads[i] = grads.pop(i) + c if i in grads else c
 
     return pull
 
 
 def general_pull(op: Op) -> Pull:
     """For any op."""
+    variadic, rule_of, shared = op.variadic, op.rule, op.shared
 
     def pull(node: Node, ct: Any, grads: dict[int, Any]) -> None:
-        saved = tuple(node.saved)  # type: ignore[arg-type]
-        for i, parent in enumerate(node.parents):
-            rule = op.rule(i)
-            if parent is None or rule is None:
+        saved, parents, params, fit = tuple(node.saved), node.parents, node.params, node.fit  # type: ignore[arg-type]
+        sent = None if shared is None or None in parents else shared(ct, *saved, **params)
+        for k, parent in enumerate(parents):
+            if parent is None:
                 continue
-            extra = {"argument": i} if op.variadic else {}
-            c = rule.eager(ct, *saved, **extra, **node.params)
-            if node.fit is not None and node.fit[i] is not None:
-                c = fold_eager(c, node.fit[i])  # type: ignore[arg-type]
-            grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
+            if sent is not None:
+                c = sent[k]
+            else:
+                rule = rule_of(k)
+                if rule is None:
+                    continue
+                c = rule.eager(ct, *saved, argument=k, **params) if variadic else rule.eager(ct, *saved, **params)
+            if fit is not None and fit[k] is not None:
+                c = fold_eager(c, fit[k])  # type: ignore[arg-type]
+            i = parent.id
+            grads[i] = grads.pop(i) + c if i in grads else c
 
     return pull
 
