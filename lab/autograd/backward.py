@@ -16,7 +16,7 @@ import numpy as np
 
 from lab.autograd import mutation
 from lab.autograd.observe import array_of, emit_value, hold_node, observe_rule
-from lab.autograd.tape import AnyNode, Leaf, Node, fold_eager
+from lab.autograd.tape import AnyNode, Leaf, Node, NodeOfTwo, fold_eager
 from lab.autograd.tensor import Tensor, _concrete, gradient_for, wrap
 from lab.config import STATE
 from lab.errors import GradientError
@@ -45,7 +45,7 @@ class Walk:
         leaves: dict[int, Leaf] = {}
         stack: list[AnyNode | None] = [root]
         flags, hooked = 0, False
-        pop, extend = stack.pop, stack.extend
+        pop, push, extend = stack.pop, stack.append, stack.extend
         while stack:
             node = pop()
             if node is None or (number := node.id) in found:
@@ -61,7 +61,11 @@ class Walk:
                 flags |= MASKS
             if op.singular:
                 flags |= SINGULAR
-            extend(node.parents)  # type: ignore[union-attr]
+            if type(node) is NodeOfTwo:  # most are, and a tuple of its parents would be made for this only
+                push(node.a)
+                push(node.b)
+            else:
+                extend(node.parents)  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
         self.guarded = guarded_in(self.nodes) if flags == MASKS | SINGULAR else frozenset()

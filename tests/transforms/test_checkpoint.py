@@ -22,7 +22,7 @@ def saved_bytes(t):
     arrays, nodes, seen = {}, [t.node], set()
     while nodes:
         node = nodes.pop()
-        if type(node) is Node and node.id not in seen:
+        if isinstance(node, Node) and node.id not in seen:
             seen.add(node.id)
             nodes += [p for p in node.parents if p is not None]
             if type(node.saved) is tuple:
