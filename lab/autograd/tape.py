@@ -85,7 +85,7 @@ class NodeOfTwo(Node):
     b: AnyNode | None
 
     @property
-    def parents(self) -> tuple[AnyNode | None, ...]:  # type: ignore[override]
+    def parents(self) -> tuple[AnyNode | None, ...]:
         """The parents as of any node."""
         return self.a, self.b
 
