@@ -26,6 +26,8 @@ from lab.ops import cast, where
 from lab.ops.shape import fold
 
 MASKS, SINGULAR = 1, 2
+LONGEST = 200
+"""Letters of an error that are told."""
 
 
 class Walk:
@@ -120,13 +122,23 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
         )
     ct = seed_of(tensor, gradient if create_graph or not isinstance(gradient, Tensor) else _concrete(gradient))
     walk = Walk(root)
-    if create_graph:
-        grads = run_general(walk, {root.id: ct if isinstance(ct, Tensor) else wrap(ct)}, owner=wrap, keep=True)
-    else:
-        grads = run_eager(walk, {root.id: ct}, keep=retain_graph)
-    _store(walk, grads, taken={id(gradient.value)} if isinstance(gradient, Tensor) else set())
+    try:
+        if create_graph:
+            grads = run_general(walk, {root.id: ct if isinstance(ct, Tensor) else wrap(ct)}, owner=wrap, keep=True)
+        else:
+            grads = run_eager(walk, {root.id: ct}, keep=retain_graph)
+        _store(walk, grads, taken={id(gradient.value)} if isinstance(gradient, Tensor) else set())
+    except BaseException as why:
+        end_walk(walk, 0, why)
+        raise
+    end_walk(walk, 0)
+
+
+def end_walk(walk: Walk, level: int, why: BaseException | None = None) -> None:
+    """Tell that a walk ended, and what raised if something did: what runs afterwards is not a part of it."""
     if bus.operations:
-        bus.emit_row(BackwardFinished, root.id, len(walk.nodes), 0)
+        error = "" if why is None else f"{type(why).__name__}: {why}".partition("\n")[0][:LONGEST]
+        bus.emit_row(BackwardFinished, walk.root.id, len(walk.nodes), level, error)
 
 
 def seed_of(tensor: Any, gradient: Any) -> Any:
