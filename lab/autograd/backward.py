@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -382,16 +383,17 @@ def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
     own = []
     for leaf in leaves:
         g = grads[leaf.id]
-        array = g.value if isinstance(g, Tensor) else np.asarray(g)
+        tracked = isinstance(g, Tensor)
+        array = g.value if tracked else np.asarray(g)
         if array.base is not None or id(array) in taken or not array.flags.writeable or leaf is walk.root:
             array = array.copy()
         taken.add(id(array))
-        own.append(wrap(array, g.node) if isinstance(g, Tensor) else array)
+        own.append(wrap(array, g.node) if tracked else array)
     while True:  # once more whenever another thread stored into one of the leaves meanwhile
         before = [leaf.grad for leaf in leaves]
         totals = [g if b is None else _total(b, g) for b, g in zip(before, own, strict=True)]
         with _STORING:
-            if all(leaf.grad is b for leaf, b in zip(leaves, before, strict=True)):
+            if all(map(is_, [leaf.grad for leaf in leaves], before)):
                 # One call into C, in which no interrupt can come between two leaves.
                 deque(map(setattr, leaves, repeat("grad"), totals), maxlen=0)
                 break
