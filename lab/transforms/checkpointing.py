@@ -146,7 +146,7 @@ def _recorded_since(start: int, outs: Sequence[Any]) -> dict[int, list[Node]]:
         nodes = [node]
         while nodes:
             node = nodes.pop()
-            if type(node) is Node and node.id > start and node.id not in found.setdefault(level, {}):
+            if isinstance(node, Node) and node.id > start and node.id not in found.setdefault(level, {}):
                 found[level][node.id] = node
                 nodes += [p for p in node.parents if p is not None]
     return {level: [nodes[i] for i in sorted(nodes)] for level, nodes in found.items() if nodes}
