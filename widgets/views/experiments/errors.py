@@ -8,8 +8,11 @@ from __future__ import annotations
 from math import isnan, log10
 from typing import Any
 
+import numpy as np
+
 from lab.events import BestStepFound, ErrorMeasured, ErrorsBegun, Event, MethodRefused
 from lab.words import counted
+from widgets.fold import Events, Positions, merged
 from widgets.pictures import theme
 from widgets.pictures.theme import short
 from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
@@ -34,10 +37,15 @@ class ErrorView(ExperimentView):
     """
 
     listens = (ErrorsBegun, ErrorMeasured, BestStepFound, MethodRefused)
-    stops = (BestStepFound, MethodRefused)
     title = "Error against step"
     shows = "the errors of differences by their step"
     write = "ErrorView(lab.measure_errors(lab.sin, 1.0))"
+
+    def stop_positions(self, events: Events) -> Positions:
+        """After each method."""
+        automatic = np.asarray(events.columns(ErrorMeasured)["method"]) == "automatic"
+        ends = events.positions(ErrorMeasured)[: len(automatic)][automatic]
+        return merged(events.positions(BestStepFound), events.positions(MethodRefused), ends) + 1
 
     def drawn(self, rows: Rows) -> tuple[Any, str]:
         import plotly.graph_objects as go
@@ -100,6 +108,7 @@ def _best(best: BestStepFound, rows: Rows) -> str:
         found = "no error at any step"
     else:
         found = f"no error at {len(exact)} of {counted(len(errors), 'step')}, the longest h = {short(max(exact))}"
+        found += f", the safest {short(best.h)}" if best.h != max(exact) else ""
     return f"{found}{theory}"
 
 
