@@ -309,7 +309,20 @@ def _scatter(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour
         parts += [
             tag("circle", cx=a, cy=b, r=3, fill=colour) for a, b in places if not (math.isnan(a) or math.isnan(b))
         ]
+    if "text" in mode:
+        parts += _words(values(trace.get("text"))[::every], places, trace.get("textposition", "middle center"))
     return "".join(parts)
+
+
+def _words(texts: Sequence[str], places: Sequence[tuple[float, float]], position: str) -> list[str]:
+    """Words at the points of a trace, as "top left" of them or upon them."""
+    row, _, side = position.partition(" ")
+    anchor, over = {"left": "end", "right": "start"}.get(side, "middle"), {"top": -8.0, "bottom": 10.0}.get(row, 0.0)
+    return [
+        label(text, a, b + over, 11, text_anchor=anchor, dy="0.35em")
+        for text, (a, b) in zip(texts, places, strict=False)
+        if text and not (math.isnan(a) or math.isnan(b))
+    ]
 
 
 def _bars(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour: str, x: Axis, y: Axis) -> str:
