@@ -84,3 +84,8 @@ def test_a_jump_is_upright():
     points = zip(function.x, function.y, strict=True)
     (rise,) = [(a, b - a) for (a, low), (b, high) in pairwise(points) if low != high]
     assert rise == (0.0, pytest.approx(0.0, abs=1e-4))
+
+
+def test_a_still_picture_names_the_conventions_too():
+    svg = SlopesView(lab.measure_slopes(lab.relu, 0.0)).svg()
+    assert [svg.count(f">{name}<") for name in ("zero", "half", "one")] == [1, 1, 1]
