@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,7 +19,7 @@ from widgets.pictures.palettes import CIVIDIS, COLORWAY, COLOURS, DIVERGING, OKA
 __all__ = [
     "CIVIDIS", "COLORWAY", "COLOURS", "DASHES", "DIVERGING", "INK", "KIND_WORDS", "MADE", "MARKS", "MINUS", "OKABE_ITO",
     "SEQUENTIAL", "SIZES", "THEMES", "axes", "blank", "colorway", "contrast", "css_variables", "drawn_in", "ink_on",
-    "is_strong", "luminance", "short", "table", "tone_colour",
+    "is_strong", "luminance", "short", "signed", "table", "tone_colour",
 ]  # fmt: skip
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -83,6 +84,16 @@ def short(value: float) -> str:
         mantissa, exponent = f"{number:.3e}".split("e")
         text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
     return text.replace("-", MINUS)
+
+
+def signed(text: str) -> str:
+    """Words with numbers of the engine in them, their minus as `short` has it; a hyphen between letters stays.
+
+    Example:
+        >>> signed("x from -1.0 to 2e-05, a micro-batch of [-inf, -.5]")
+        'x from −1.0 to 2e−05, a micro-batch of [−inf, −.5]'
+    """
+    return re.sub(r"(?<![\w.)\]])-(?=[\d.]|inf)|(?<=\de)-(?=\d)", MINUS, text)
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:
