@@ -55,5 +55,5 @@ def _spacing(dtype: str) -> float:
 
 
 def _described(like: Seen, total: Any) -> Seen:
-    *numbers, n_nonfinite = statistics(total)
-    return type(like)(like.shape, *numbers, n_nonfinite, None)
+    low, high, mean, norm, n_nonfinite = statistics(total)
+    return type(like)(like.shape, low, high, mean, norm, n_nonfinite, None)
