@@ -18,7 +18,7 @@ from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.patch import Json
-from widgets.pictures.theme import INK, MINUS, colorway, ink_on, short, tone_colour
+from widgets.pictures.theme import INK, MINUS, YET, colorway, ink_on, short, tone_colour
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import card, label, tag
 
@@ -148,7 +148,8 @@ def svg_of_chart(chart: Chart) -> str:
     tall = max(HEIGHT, TALL * (layout.get("height") or 0.0))
     body = "".join(_panel(traces, layout, *axes, tall) for axes, traces in panels.items())
     if not panels:
-        body = label("nothing yet", WIDTH / 2, tall / 2, 13, fill=INK["muted"], text_anchor="middle")
+        words = next((note["text"] for note in layout.get("annotations") or []), YET)
+        body = label(words, WIDTH / 2, tall / 2, 13, fill=INK["muted"], text_anchor="middle")
     rows = _legend([pair for traces in panels.values() for pair in traces])
     more = ROW * max(0, len(rows) - 1)
     if more:  # above the drawing: what it shows stands where it stood
