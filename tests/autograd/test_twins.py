@@ -211,7 +211,7 @@ def test_one_jitted_function_used_by_four_threads_at_once():
 @pytest.mark.parametrize("dtypes", ["dd", "ff", "fd", "df", "ee", "di", "bf"])
 @pytest.mark.parametrize("f", [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b])
 def test_single_numbers_are_what_entries_of_arrays_are(f, dtypes):
-    """Their operations and rules go a way of their own."""
+    """Their rules go a way of their own."""
     a, b = (np.array(v, d) for v, d in zip((3.7, 1.3), dtypes, strict=True))
     single, entry = ([lab.tensor(x.reshape(shape), requires_grad=x.dtype.kind == "f") for x in (a, b)]
                      for shape in ((), (1,)))  # fmt: skip
