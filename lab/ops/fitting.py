@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from lab.errors import ShapeError
-from lab.ops.windows import Windows, grown, per_axis, windows
+from lab.ops.windows import Windows, grown, per_axis, remembered, windows
 from lab.shapes import Shape
 
 
@@ -36,6 +36,7 @@ def fit_channels(op: str, x: Shape, weight: Shape, axis: int, groups: Any) -> No
         )  # fmt: skip
 
 
+@remembered
 def plan_of(x: Shape, weight: Shape, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
     """The windows of `conv`.
 
@@ -51,6 +52,7 @@ def plan_of(x: Shape, weight: Shape, groups: Any, stride: Any, padding: Any, dil
     return windows(op, x[2:], weight[2:], stride, padding, dilation)
 
 
+@remembered
 def plan_back(y: Shape, weight: Shape, size: Any, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
     """The windows of `conv_transpose`, over the result.
 
@@ -74,6 +76,7 @@ def plan_back(y: Shape, weight: Shape, size: Any, groups: Any, stride: Any, padd
     return plan
 
 
+@remembered
 def plan_weight(x: Shape, y: Shape, kernel: Any, groups: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
     """The windows of `conv_weight`.
 

@@ -19,10 +19,11 @@ from lab.ops.picking import operand, segment_sum, take
 from lab.ops.primitive import primitive
 from lab.ops.sample import Sample
 from lab.ops.shape import cast, reshape
-from lab.ops.windows import Windows, entries, windows, wrong_rank
+from lab.ops.windows import Windows, entries, remembered, windows, wrong_rank
 from lab.shapes import Shape, Spec
 
 
+@remembered
 def _plan(word: str, x: Shape, kernel: Any, stride: Any, padding: Any) -> Windows:
     ndim = len(x) - 2
     op = f"{word}{min(max(ndim, 1), 2)}d"

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import operator
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 from lab.errors import ArgumentError, LabError, ShapeError
 from lab.shapes import Shape
+
+P = TypeVar("P", bound=Callable[..., Any])
 
 
 class Windows(NamedTuple):
@@ -39,6 +42,20 @@ class Windows(NamedTuple):
     numbers: Shape
 
 
+def remembered(plan: P) -> P:
+    """The function with its results kept by shapes and settings: a plan is made once for each layer."""
+    kept = lru_cache(maxsize=1024, typed=True)(plan)  # True and 1.0 are no whole numbers, but equal to 1
+
+    @wraps(plan)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return kept(*args, **settings)
+        except TypeError:  # a setting that is a list
+            return kept(*map(_hashable, args), **{name: _hashable(s) for name, s in settings.items()})
+
+    return cast("P", call)
+
+
 def windows(op: str, size: Shape, kernel: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Windows:
     """The windows over axes of this size; options as the user gave them, `op` is who is named in an error.
 
@@ -51,7 +68,7 @@ def windows(op: str, size: Shape, kernel: Any, stride: Any = 1, padding: Any = 0
         ArgumentError: a setting that is none.
         ShapeError: the window is longer than the axis with its zeros.
     """
-    return _windows(op, tuple(size), *map(_hashable, (kernel, stride, padding, dilation)))
+    return _windows(op, tuple(size), kernel, stride, padding, dilation)
 
 
 def _hashable(setting: Any) -> Any:
@@ -79,7 +96,7 @@ def per_axis(op: str, name: str, setting: Any, ndim: int, least: int = 1) -> Sha
     return found
 
 
-@lru_cache(maxsize=1024, typed=True)  # True and 1.0 are no whole numbers, but equal to 1
+@remembered
 def _windows(op: str, size: Shape, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Windows:
     kernel = per_axis(op, "kernel", kernel, len(size))
     stride, dilation = per_axis(op, "stride", stride, len(size)), per_axis(op, "dilation", dilation, len(size))

@@ -6,6 +6,7 @@ import autograd
 import autograd.numpy as anp
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 from hypothesis import given
 
 import lab
@@ -205,3 +206,23 @@ def test_one_jitted_function_used_by_four_threads_at_once():
     for t in threads:
         t.join()
     assert not failures
+
+
+@pytest.mark.parametrize("dtypes", ["dd", "ff", "fd", "df", "ee", "di", "bf"])
+@pytest.mark.parametrize("f", [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b])
+def test_single_numbers_are_what_entries_of_arrays_are(f, dtypes):
+    """Their rules go a way of their own."""
+    a, b = (np.array(v, d) for v, d in zip((3.7, 1.3), dtypes, strict=True))
+    single, entry = ([lab.tensor(x.reshape(shape), requires_grad=x.dtype.kind == "f") for x in (a, b)]
+                     for shape in ((), (1,)))  # fmt: skip
+    out, outs = f(*single), f(*entry)
+    (out * out).backward()
+    (outs * outs).sum().backward()
+    assert out.dtype == outs.dtype
+    assert out.shape == ()
+    assert array(out) == array(outs)[0]
+    for x, y in zip(single, entry, strict=True):
+        assert (x.grad is None) == (y.grad is None)
+        if x.grad is not None:
+            assert x.grad.dtype == y.grad.dtype
+            close(x.grad.reshape(1), y.grad, rtol=1e-3 if "e" in dtypes else 1e-6)
