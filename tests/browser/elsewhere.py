@@ -15,7 +15,7 @@ class NotebookServer(LabServer):
         return [
             sys.executable, "-m", "notebook", "--no-browser", "--ip=127.0.0.1", f"--port={self.port}",
             "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}", "--allow-root",
-            f"--ServerApp.root_dir={self.root}", "--JupyterNotebookApp.news_url=",
+            f"--ServerApp.root_dir={self.root}", "--JupyterNotebookApp.news_url=", "--expose-app-in-browser",
         ]  # fmt: skip
 
     def url(self, name: str) -> str:

@@ -202,7 +202,7 @@ class LabPage:
         self.command("docmanager:save")
         address = self.page.url.split("?")[0]
         self.page.goto(f"{address}?token={self.server.token}", wait_until="domcontentloaded")
-        self.page.wait_for_selector(".jp-Notebook .jp-Cell")
+        self.ready()
 
     def close(self) -> None:
         """Shut the kernel down and close the page."""
@@ -212,11 +212,15 @@ class LabPage:
     def open(self) -> None:
         """Open the notebook and wait for its kernel."""
         self.page.goto(self.server.url(self.name), wait_until="domcontentloaded")
+        self.ready()
+        self.kernel("pass")  # what the page asks a new kernel about widgets is answered before any cell makes one
+
+    def ready(self) -> None:
+        """Wait for the cells of a page that was loaded, and for its kernel."""
         self.page.wait_for_selector(".jp-Notebook .jp-Cell")
         self.page.wait_for_function(
             f"() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady && {KERNEL}?.status === 'idle'"
         )
-        self.kernel("pass")  # what the page asks a new kernel about widgets is answered before any cell makes one
 
     def command(self, name: str) -> None:
         """Run one of JupyterLab's commands and wait for it."""
@@ -225,6 +229,10 @@ class LabPage:
     def run_all(self) -> None:
         """Run every cell and wait until the kernel is idle."""
         self.command("notebook:run-all-cells")
+        self.rest()
+
+    def rest(self) -> None:
+        """Wait until no cell runs and the kernel is idle."""
         state = f"({{status: {KERNEL}.status, running: {RUNNING}}})"
         try:
             self.page.wait_for_function(f"() => {{ const s = {state}; return s.status === 'idle' && !s.running; }}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
+from tests.browser.waiting import still
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -30,6 +30,13 @@ view = GraphView(rec)
 player = Player(view)
 player
 """
+DONE = {
+    "Start": ("player.transport.index", "0"),
+    "End": ("player.transport.index == player.transport.last", "True"),
+    "Open all": ("view.large.everything", "True"),
+    "Close all": ("view.large.everything", "False"),
+}
+"""What the kernel says once it has heard a button."""
 IN_STAGE = """key => {
     const node = document.querySelector(`.lab-node[data-key="${key}"]`)?.getBoundingClientRect();
     const stage = document.querySelector(".lab-stage").getBoundingClientRect();
@@ -39,34 +46,40 @@ IN_STAGE = """key => {
 """Whether a node can be seen whole, and read."""
 
 
+def press(lab: LabPage, name: str) -> None:
+    """Press a button, and wait for the kernel: of two widgets it may hear the second first."""
+    lab.page.get_by_role("button", name=name, exact=True).click()
+    value, known = DONE[name]
+    lab.until(f"print({value})", known)
+
+
 def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_fit_again(lab_page: Open, shots: Path):
     lab = lab_page(DEEP)
     page, stage = lab.page, lab.page.locator(".lab-stage").first
     passes = page.get_by_label("Pass")
 
-    def press(name: str) -> None:
-        page.get_by_role("button", name=name, exact=True).click()
-
     def choose(name: str) -> None:
         passes.select_option(name)
         expect(passes.locator("option:checked")).to_have_text(name)
+        lab.until("print(view.large.chosen)", str(int(name) - 1) if name.isdigit() else "None")
 
     first = lab.kernel("print(view.large.groups.ops[0])")
-    press("End")
-    press("Open all")
+    press(lab, "End")
+    press(lab, "Open all")
     choose("1")
-    press("Start")
+    press(lab, "Start")
     choose("3")
     expect(stage).to_have_attribute("data-instead", "pass 3 has not begun here")
-    assert page.locator(".lab-node").count() == 0
-    words: Any = stage.evaluate("e => getComputedStyle(e, '::after').content")
-    assert words == '"pass 3 has not begun here"'
+    expect(page.locator(".lab-node")).to_have_count(0)
+    assert stage.evaluate("e => getComputedStyle(e, '::after').content") == '"pass 3 has not begun here"'
+    still(page)
     height = stage.evaluate("e => e.clientHeight")
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
         lab.shoot(".jp-Cell .jp-OutputArea", shots / f"unbegun-{theme.lower()}.png")
     choose("newest")
     page.wait_for_function(IN_STAGE, arg=f"#{first}")
+    still(page)
     assert stage.evaluate("e => e.clientHeight") == height, "the page does not jump"
     lab.shoot(".jp-Cell .jp-OutputArea", shots / "unbegun-and-back.png")
     assert lab.errors == []
@@ -77,6 +90,8 @@ def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(l
     page = lab.page
     lab.kernel("player.to_end(); view.open_all()")
     page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 20")
+    expect(page.locator(".lab-minimap").first).to_be_visible()
+    still(page)
     around = page.locator(".lab-minimap").first.bounding_box()
     assert around is not None
     y = around["y"] + around["height"] / 2
@@ -86,7 +101,7 @@ def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(l
     page.mouse.up()
     lab.kernel("import json")
     for name in ("Close all", "Start"):
-        page.get_by_role("button", name=name, exact=True).click()
+        press(lab, name)
         expect(page.get_by_role("button", name="Open all", exact=True)).to_be_visible()
         there = "[n.id for n in view.picture_at(view.position).nodes if n.kind != 'constant']"
         for key in json.loads(lab.kernel(f"print(json.dumps({there}))")):
@@ -101,6 +116,7 @@ def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_pag
     weight = lab.kernel("player.to_end(); view.open_all(); print(view.large.groups.leaves[0])")
     page.locator(f'.lab-node[data-key="#{weight}"]').click()
     expect(page.get_by_text("Why this gradient?")).to_be_visible()
+    still(page)
     parts = page.locator(".lab-scene"), page.get_by_role("button", name="Path forward"), page.locator(".lab-inspector")
     graph, button, told = [box for part in parts if (box := part.first.bounding_box()) is not None]
     assert 0 <= button["y"] - (graph["y"] + graph["height"]) < 16

@@ -63,5 +63,5 @@ def test_widgets_that_begin_too_late_for_anywidget_come_and_follow_their_kernel_
     lab.reload()
     page.wait_for_function(f"() => `${{({NODES})()}}` === '3,3'")
     follow(lab)
-    assert page.get_by_text("could not be drawn").count() == 0
+    expect(page.get_by_text("could not be drawn")).to_have_count(0)
     lab.kernel("run.stop()")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.waiting import faults, still
 from tests.widgets.golden_cluster import lost
 from tests.widgets.golden_pipeline import ran
 from widgets import ClusterView, Player
@@ -54,6 +54,7 @@ def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser
             step.click()
         words = view.text_at(int(stop))
         page.wait_for_function("w => document.querySelector('.lab-text-twin').textContent === w", arg=words)
+        still(page)
         scene = view.picture_at(int(stop))
         bars = {f"#{n.id}": n for n in scene.nodes if n.kind in SPANS}
         drawn = page.evaluate(BARS)
@@ -62,9 +63,8 @@ def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser
             node = bars[key]
             assert (kind, state) == (node.kind, node.state)
             assert aria.startswith(node.aria)
-            if state != "waiting":  # one that is open grows, and glides while it does
-                assert x == pytest.approx(node.x, abs=0.1)
-                assert width == pytest.approx(node.width, abs=0.1)
+            assert x == pytest.approx(node.x, abs=0.1)
+            assert width == pytest.approx(node.width, abs=0.1)
         lively = {f"#{e.id}": e.label for e in scene.edges if e.state != "idle"}
         moving = page.locator(".lab-edge[data-key]:not([data-state=idle])")
         assert {e.get_attribute("data-key") for e in moving.all()} == set(lively)
@@ -113,8 +113,7 @@ def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, view: PipelineView
         page, trouble = opened(browser, kind.export(tmp_path / "page.html"), scheme)
         page.get_by_role("slider", name="frame").focus()
         page.keyboard.press("End")
-        results = Axe().run(page)
-        assert [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]] == []
+        assert faults(page) == []
         page.screenshot(path=str(shots / f"{kind.title.lower()}-end-{scheme}.png"), full_page=True)
         assert trouble == []
         page.context.close()
@@ -130,7 +129,7 @@ def test_a_lost_rank_is_told_on_its_card(browser: Browser, tmp_path: Path):
     said = card.get_attribute("aria-label") or ""
     assert "holds rank 1: lost. its process was killed (signal 9)" in said
     card.hover()
-    assert "its process was killed (signal 9)" in (page.locator(".lab-tip").text_content() or "")
+    expect(page.locator(".lab-tip")).to_contain_text("its process was killed (signal 9)")
     page.context.close()
 
 
@@ -148,7 +147,7 @@ player
 def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callable[..., LabPage], shots: Path):
     lab = lab_page(PACED)
     lab.page.wait_for_selector("[role=option][data-kind=forward_span]")
-    assert "no measure of this machine" in (lab.page.locator(".lab-provenance").text_content() or "")
+    expect(lab.page.locator(".lab-provenance")).to_contain_text("no measure of this machine")
     for n in (2, 3, 4):
         lab.page.get_by_role("button", name="Step", exact=True).click()
         bars = "[role=option][data-kind$=_span]:not([data-state=waiting])"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.waiting import faults
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import MARKS
@@ -106,8 +106,7 @@ def test_a_page_says_what_is_open_but_offers_no_button_that_nobody_hears(page: P
 
 
 def test_axe_finds_no_fault(page: Page):
-    results = Axe().run(page)
-    assert [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]] == []
+    assert faults(page) == []
 
 
 LIVE = f"""
@@ -170,7 +169,7 @@ def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, s
     lab = lab_page(SPOKEN, fresh=True)
     shown(lab)
     gone = lab.page.locator(".lab-gone")
-    assert gone.text_content() == ""
+    expect(gone).to_have_text("")
     lab.page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart().then(() => null)"
     )
@@ -178,14 +177,14 @@ def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, s
     assert gone.get_attribute("role") == "status"
     shown(lab)
     expect(lab.page.locator(".lab-provenance")).to_have_text("Before the restart: recorded on this machine")
-    assert lab.page.locator(".lab-provenance svg").count() == 0, "no mark says what runs"
+    expect(lab.page.locator(".lab-provenance svg"), "no mark says what runs").to_have_count(0)
     words = lab.page.locator("[role=status]", has_text="running")
     expect(words).to_have_text("Before the kernel was restarted: ▶ running")
-    assert lab.page.locator(".lab-fold:not(.lab-still)").count() == 0, "nobody would hear it"
+    expect(lab.page.locator(".lab-fold:not(.lab-still)"), "nobody would hear it").to_have_count(0)
     lab.shoot(".lab-scene", shots / "restarted.png")
     lab.page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
     )
     lab.run_all()
     lab.page.wait_for_selector(".lab-fold:not(.lab-still)")
-    assert lab.page.locator(".lab-gone").text_content() == ""
+    expect(lab.page.locator(".lab-gone")).to_have_text("")

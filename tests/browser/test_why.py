@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
 
@@ -30,6 +31,7 @@ GRAPH = f"{NET}\nview = GraphView(rec)\nview"
 
 
 def shown(lab: LabPage, text: str) -> None:
+    """Wait until this can be read."""
     lab.page.wait_for_function("text => document.body.innerText.includes(text)", arg=text)
 
 
@@ -64,7 +66,7 @@ def test_the_paths_of_an_entry_are_drawn_and_another_entry_is_chosen(lab_page: O
 def test_an_entry_is_asked_about_beside_the_graph(lab_page: Open, shots: Path):
     lab = lab_page(GRAPH)
     assert lab.cell_errors() == []
-    assert not lab.page.get_by_role("listbox", name="Paths").is_visible()
+    expect(lab.page.get_by_role("listbox", name="Paths")).to_be_hidden()
     key = lab.kernel("print(w1.node.id)").strip()
     lab.page.locator(f'.lab-node[data-key="#{key}"]').click()
     shown(lab, "Why this gradient?")
