@@ -281,12 +281,3 @@ class LabPage:
         light = str(name.endswith("Light")).lower()
         self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # JupyterLab covers the page meanwhile
-
-    def shoot(self, selector: str, path: Path) -> None:
-        """Screenshot of the first element that matches, or of the page for ""."""
-        if not selector:
-            self.page.screenshot(path=str(path))
-            return
-        element = self.page.locator(selector).first
-        element.scroll_into_view_if_needed()
-        element.screenshot(path=str(path))

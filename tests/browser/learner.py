@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from lab.teach import EXERCISES, SOLUTIONS
 from tests.browser.harness import VIEWPORT, LabPage, LabServer
+from tests.browser.shots import Shots
 from tests.browser.waiting import still
 
 LESSONS = Path(__file__).parents[2] / "notebooks"
@@ -160,6 +161,19 @@ class Learner:
         expect(cell.get_by_text(words)).to_be_visible()
 
 
+def ran_from_clean(learner: Learner) -> None:
+    """See that a lesson that was run as it is, without progress, went well in kernel and page, and says "not yet"."""
+    outputs = learner.page.evaluate(f"() => {CELLS}.flatMap(c => c.model.outputs?.toJSON() ?? [])")
+    sources = learner.page.evaluate(f"() => {CELLS}.map(c => c.model.sharedModel.getSource())")
+    text = "\n".join(str(output.get("data", {}).get("text/plain", "")) for output in outputs)
+    assert "Not yet: first say what you expect." in text
+    assert text.count(": not yet. ") == len(re.findall(r"lesson\.check\(\w+\)", "\n".join(sources)))
+    assert ": right in " not in text
+    assert [o for o in outputs if o["output_type"] in ("stream", "error")] == [], "nothing prints, nothing fails"
+    assert learner.lab.errors == []
+    assert learner.lab.foreign == []
+
+
 def right(name: str) -> str:
     """How a check begins when all of its cases are right."""
     return f"{name}: right in {sum(len(check.cases) for check in EXERCISES[name].checks)} cases"
@@ -191,7 +205,7 @@ def in_lesson(
         lab.close()
 
 
-def shoot_all(learner: Learner, theme: str, name: str, shots: Path) -> int:
+def shoot_all(learner: Learner, theme: str, name: str, shots: Shots) -> int:
     """Every output in one theme, one picture each; how many there are."""
     learner.lab.theme(f"JupyterLab {theme}")
     page = learner.page
@@ -201,10 +215,8 @@ def shoot_all(learner: Learner, theme: str, name: str, shots: Path) -> int:
     )
     still(page)
     outputs = page.locator(".jp-Notebook .jp-CodeCell:has(.jp-OutputArea-output)")
-    for i in range(outputs.count()):
-        outputs.nth(i).scroll_into_view_if_needed()
-        outputs.nth(i).screenshot(path=str(shots / f"{name}_{theme.lower()}_{i:02}.png"))
-        box = outputs.nth(i).bounding_box()
-        assert box is not None
-        assert box["height"] > 20
-    return outputs.count()
+    heights: list[float] = outputs.evaluate_all("all => all.map(e => e.getBoundingClientRect().height)")
+    assert min(heights) > 20
+    for i in range(len(heights)):
+        shots(outputs.nth(i), f"{name}_{theme.lower()}_{i:02}")
+    return len(heights)

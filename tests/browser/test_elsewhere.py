@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.elsewhere import NotebookServer, VoilaServer
 from tests.browser.harness import VIEWPORT, LabPage, LabServer
+from tests.browser.shots import Shots
 from tests.browser.waiting import says
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -56,7 +57,7 @@ def opened(browser: Browser, server: LabServer, tmp_path: Path, request: pytest.
             app.close()
 
 
-def test_graph_player_and_a_training_with_its_controls_live(opened: Page, shots: Path, request: pytest.FixtureRequest):
+def test_graph_player_and_a_training_with_its_controls_live(opened: Page, shots: Shots, request: pytest.FixtureRequest):
     page, where = opened, request.node.callspec.id
     page.wait_for_function("() => document.querySelectorAll('.lab-node[data-key]').length === 4 + 3")
     page.get_by_role("button", name="Step", exact=True).first.click()
@@ -64,7 +65,7 @@ def test_graph_player_and_a_training_with_its_controls_live(opened: Page, shots:
     page.wait_for_function(f"() => ({POINTS})() > 3")
     page.get_by_role("button", name="Pause", exact=True).click()
     says(page, "paused")
-    page.screenshot(path=str(shots / f"elsewhere-{where}.png"), full_page=True)
+    shots(page, f"elsewhere-{where}")
     page.get_by_role("button", name="Stop", exact=True).click()
     says(page, "stopped")
     expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
 from tests.browser.waiting import still
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -53,7 +53,7 @@ def press(lab: LabPage, name: str) -> None:
     lab.until(f"print({value})", known)
 
 
-def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_fit_again(lab_page: Open, shots: Path):
+def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_fit_again(lab_page: Open, shots: Shots):
     lab = lab_page(DEEP)
     page, stage = lab.page, lab.page.locator(".lab-stage").first
     passes = page.get_by_label("Pass")
@@ -76,16 +76,16 @@ def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_
     height = stage.evaluate("e => e.clientHeight")
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"unbegun-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"unbegun-{theme.lower()}")
     choose("newest")
     page.wait_for_function(IN_STAGE, arg=f"#{first}")
     still(page)
     assert stage.evaluate("e => e.clientHeight") == height, "the page does not jump"
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "unbegun-and-back.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "unbegun-and-back")
     assert lab.errors == []
 
 
-def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(lab_page: Open, shots: Path):
+def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(lab_page: Open, shots: Shots):
     lab = lab_page(DEEP)
     page = lab.page
     lab.kernel("player.to_end(); view.open_all()")
@@ -106,11 +106,11 @@ def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(l
         there = "[n.id for n in view.picture_at(view.position).nodes if n.kind != 'constant']"
         for key in json.loads(lab.kernel(f"print(json.dumps({there}))")):
             page.wait_for_function(IN_STAGE, arg=f"#{key}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"far-out-{name.split()[0].lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"far-out-{name.split()[0].lower()}")
     assert lab.errors == []
 
 
-def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_page: Open, shots: Path):
+def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_page: Open, shots: Shots):
     lab = lab_page(DEEP)
     page = lab.page
     weight = lab.kernel("player.to_end(); view.open_all(); print(view.large.groups.leaves[0])")
@@ -123,5 +123,5 @@ def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_pag
     assert told["x"] >= graph["x"] + graph["width"], "the details stand beside the graph"
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"under-the-graph-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"under-the-graph-{theme.lower()}")
     assert lab.errors == []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
 from tests.browser.waiting import still
 from widgets.pictures.geometry import edge_shape, lanes
 from widgets.pictures.scene import Edge, Node, Scene
@@ -72,7 +72,7 @@ def wait_label(lab: LabPage, key: str, text: str) -> None:
     )
 
 
-def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other_server(lab_page: Open, shots: Path):
+def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other_server(lab_page: Open, shots: Shots):
     lab = lab_page(SETUP, SCENE, CHART, fresh=True)
     wait_scene(lab, 9)
     wait_chart(lab)
@@ -89,8 +89,8 @@ def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other
             "ink => [...document.querySelectorAll('.xtick text')].every(e => getComputedStyle(e).fill === ink)",
             arg=ink,
         )
-        lab.shoot(".lab-scene", shots / f"scene-{theme.lower()}.png")
-        lab.shoot(".lab-chart", shots / f"chart-{theme.lower()}.png")
+        shots(lab.page.locator(".lab-scene").first, f"scene-{theme.lower()}")
+        shots(lab.page.locator(".lab-chart").first, f"chart-{theme.lower()}")
     before = lab.received
     lab.kernel(
         "more = ipw.VBox([SceneHost(graph()) for _ in range(5)] + [ChartHost(loss()) for _ in range(5)])\ndisplay(more)"
@@ -102,7 +102,7 @@ def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other
     assert lab.errors == []
 
 
-def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebook(lab_page: Open, shots: Path):
+def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebook(lab_page: Open, shots: Shots):
     lab = lab_page(SETUP, SCENE)
     wait_scene(lab, 9)
     still(lab.page)
@@ -118,7 +118,7 @@ def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebo
     expect(lab.page.locator('.lab-node[data-key="#z"]')).to_be_focused()
     expect(lab.page.locator('.lab-node[data-key="#z"]')).to_have_attribute("aria-selected", "true")
     still(lab.page)
-    lab.shoot(".lab-scene", shots / "scene-focus.png")
+    shots(lab.page.locator(".lab-scene").first, "scene-focus")
     lab.page.keyboard.press("Tab")
     expect(lab.page.get_by_role("button", name="zoom in")).to_be_focused()
     world = lab.page.locator(".lab-svg > g")
@@ -131,7 +131,7 @@ def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebo
     assert lab.errors == []
 
 
-def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Path):
+def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Shots):
     lab = lab_page(SETUP, SCENE)
     wait_scene(lab, 9)
     still(lab.page)
@@ -165,7 +165,7 @@ def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Path):
         lab.page.wait_for_function("words => document.querySelector('.lab-tip').innerText === words", arg=words)
         still(lab.page)
         assert apart(tip, node.locator(".lab-box").last)
-    lab.page.screenshot(path=str(shots / "scene-tooltip.png"))
+    shots(lab.page, "scene-tooltip")
     assert lab.errors == []
 
 

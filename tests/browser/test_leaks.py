@@ -1,4 +1,4 @@
-"""A hundred views come and go in a real page: elements, listeners and models go back to where they were."""
+"""Fifty views come and go in a real page: elements, listeners and models go back to where they were."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def counts(lab: LabPage) -> dict[str, int]:
     return {name: int(found[name]) for name in ("nodes", "jsEventListeners")}
 
 
-def test_a_hundred_views_that_were_closed_leave_nothing_in_page_and_kernel(lab_page: Callable[..., LabPage]):
+def test_fifty_views_that_were_closed_leave_nothing_in_page_and_kernel(lab_page: Callable[..., LabPage]):
     lab = lab_page(SETUP, FIRST, fresh=True)
     assert lab.cell_errors() == []
     n_kept = int(lab.kernel("print(n_pictures(kept))"))
@@ -97,9 +97,9 @@ def test_a_hundred_views_that_were_closed_leave_nothing_in_page_and_kernel(lab_p
         return [int(n) for n in lab.kernel(models).split()], counts(lab)
 
     before, seen = come_and_go()  # what is made once and kept, as plotly's measuring elements, is there now
-    for _ in range(10):
+    for _ in range(5):
         after, left = come_and_go()
     assert all(n <= m for n, m in zip(after, before, strict=True)), (before, after)
-    assert left["jsEventListeners"] - seen["jsEventListeners"] < 50, (seen, left)
-    assert left["nodes"] - seen["nodes"] < 100 * NODES_KEPT, (seen, left)
+    assert left["jsEventListeners"] - seen["jsEventListeners"] < 25, (seen, left)
+    assert left["nodes"] - seen["nodes"] < 50 * NODES_KEPT, (seen, left)
     assert lab.errors == []

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Browser, expect
 
+from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
 from tests.test_lessons import ROOT, lesson, run, solved
 
@@ -48,7 +49,7 @@ def test_the_start_lesson_is_a_page_of_less_than_6_mb(path: Path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_plays_without_a_network(browser: Browser, path: Path, shots: Path, scheme: str):
+def test_it_plays_without_a_network(browser: Browser, path: Path, shots: Shots, scheme: str):
     context = browser.new_context(color_scheme=scheme, offline=True, viewport={"width": 1100, "height": 1000})
     opened = Opened(context, path)
     page = opened.ready()
@@ -57,7 +58,7 @@ def test_it_plays_without_a_network(browser: Browser, path: Path, shots: Path, s
     walk.get_by_role("button", name="step", exact=True).click()
     expect(walk.locator(".lab-step")).to_have_text("2 of 7")
     page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length > 10")
-    page.screenshot(path=str(shots / f"lesson-page-{scheme}.png"), full_page=True)
+    shots(page, f"lesson-page-{scheme}")
     assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
     assert opened.trouble == []
     context.close()

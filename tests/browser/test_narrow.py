@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.shots import Shots
 from tests.browser.test_ranks import ring_of_four
 from tests.browser.waiting import still
 from widgets.export.page import Frame, write_page
@@ -62,7 +63,7 @@ def narrow(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iter
 
 
 def test_in_a_narrow_window_a_wide_picture_begins_readable_says_so_and_is_all_seen_at_a_click(
-    narrow: Page, shots: Path
+    narrow: Page, shots: Shots
 ):
     still(narrow)
     first, small = narrow.evaluate(SHOWN)
@@ -70,7 +71,7 @@ def test_in_a_narrow_window_a_wide_picture_begins_readable_says_so_and_is_all_se
     assert first["high"] > 11, "the words can be read"
     assert (first["more"], first["map"], first["hint"]) == ("right", True, '"drag to see more"')
     assert (small["inside"], small["more"], small["map"], small["hint"]) == (["a", "b"], "", False, "none")
-    narrow.screenshot(path=str(shots / f"narrow-{narrow.evaluate('document.body.dataset.labTheme')}.png"))
+    shots(narrow, f"narrow-{narrow.evaluate('document.body.dataset.labTheme')}")
     assert narrow.evaluate("document.documentElement.scrollWidth") == 500
     narrow.get_by_role("button", name="fit to view").first.click()
     narrow.wait_for_function(f"() => ({SHOWN})()[0].inside.length === 12")
@@ -114,7 +115,7 @@ RING = """() => {
 
 
 def test_a_ring_that_becomes_narrow_is_seen_whole_and_its_stage_becomes_low(
-    browser: Browser, tmp_path: Path, shots: Path
+    browser: Browser, tmp_path: Path, shots: Shots
 ):
     page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     page.set_default_timeout(PATIENCE_MS)
@@ -127,7 +128,7 @@ def test_a_ring_that_becomes_narrow_is_seen_whole_and_its_stage_becomes_low(
     page.wait_for_function(f"() => ({RING})().inside")
     still(page)
     narrow = page.evaluate(RING)
-    page.screenshot(path=str(shots / "narrow-ring.png"))
+    shots(page, "narrow-ring")
     assert narrow["above"] < 30, "no empty room above"
     assert narrow["letters"] > 8
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -155,14 +156,14 @@ def chart(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     page.close()
 
 
-def test_a_chart_that_becomes_wide_has_its_legend_above_its_curves(chart: Page, shots: Path):
+def test_a_chart_that_becomes_wide_has_its_legend_above_its_curves(chart: Page, shots: Shots):
     assert chart.evaluate(LEGEND)["plot"] > 60, "in a narrow window the legend has two rows"
     chart.set_viewport_size({"width": 1200, "height": 700})
     chart.wait_for_function(f"() => ({LEGEND})().plot < 60")
     still(chart)
     legend = chart.evaluate(LEGEND)
     assert legend["under"] <= legend["plot"] < 60
-    chart.screenshot(path=str(shots / "wide-chart.png"))
+    shots(chart, "wide-chart")
     ticks = chart.locator(".ytick text").all_text_contents()
     assert "2,000" in ticks, "thousands are written as in the words around it"
 

@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.shots import Shots
 from tests.browser.waiting import faults, still
 from widgets.export.page import Frame, write_page
 from widgets.live.library import bundle
@@ -98,7 +99,7 @@ def wait_frame(page: Page, i: int) -> None:
     page.wait_for_function(f"wanted => JSON.stringify(({SHOWN})()) === JSON.stringify(wanted)", arg=wanted)
 
 
-def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened, shots: Path, path: Path):
+def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened, shots: Shots, path: Path):
     page = opened.ready()
     wait_frame(page, 0)
     page.get_by_role("button", name="step", exact=True).click()
@@ -119,7 +120,7 @@ def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened,
     page.get_by_role("button", name="play", exact=True).click()
     wait_frame(page, 5)
     page.get_by_role("button", name="play", exact=True).wait_for()
-    page.screenshot(path=str(shots / f"page-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    shots(page, f"page-{page.evaluate('document.body.dataset.labTheme')}")
     assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
     assert opened.trouble == []
 

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.shots import Shots
 from tests.browser.waiting import faults, still
 from tests.widgets.golden_cluster import lost
 from tests.widgets.golden_pipeline import ran
@@ -44,7 +45,9 @@ BARS = """() => Object.fromEntries([...document.querySelectorAll("[role=option][
 }))"""
 
 
-def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser: Browser, tmp_path: Path, shots: Path):
+def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(
+    browser: Browser, tmp_path: Path, shots: Shots
+):
     view = PipelineView(ran("1f1b", 3, 2))
     player = Player(view)
     page, trouble = opened(browser, player.export(tmp_path / "pipeline.html"))
@@ -70,7 +73,7 @@ def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser
         assert {e.get_attribute("data-key") for e in moving.all()} == set(lively)
         assert page.locator(".lab-mark-shape, .lab-mark-words").count() == len(scene.marks)
         if k == len(player.transport.stops) // 2:
-            page.screenshot(path=str(shots / "pipeline-between.png"), full_page=True)
+            shots(page, "pipeline-between")
     assert trouble == []
     page.context.close()
 
@@ -108,13 +111,13 @@ def test_the_keyboard_walks_from_stage_to_stage_and_to_the_bars(browser: Browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, view: PipelineView, scheme: str, shots: Path):
+def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, view: PipelineView, scheme: str, shots: Shots):
     for kind in (view, ClusterView(lost())):
         page, trouble = opened(browser, kind.export(tmp_path / "page.html"), scheme)
         page.get_by_role("slider", name="frame").focus()
         page.keyboard.press("End")
         assert faults(page) == []
-        page.screenshot(path=str(shots / f"{kind.title.lower()}-end-{scheme}.png"), full_page=True)
+        shots(page, f"{kind.title.lower()}-end-{scheme}")
         assert trouble == []
         page.context.close()
 
@@ -144,7 +147,7 @@ player
 """
 
 
-def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callable[..., LabPage], shots: Path):
+def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callable[..., LabPage], shots: Shots):
     lab = lab_page(PACED)
     lab.page.wait_for_selector("[role=option][data-kind=forward_span]")
     expect(lab.page.locator(".lab-provenance")).to_contain_text("no measure of this machine")
@@ -155,5 +158,5 @@ def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callabl
     drawn = lab.page.evaluate(BARS)
     known = lab.kernel("print([n.id for n in player.views[0].picture_at(player.transport.position).nodes])")
     assert all(repr(key.removeprefix("#")) in known for key in drawn)
-    lab.page.screenshot(path=str(shots / "pipeline-notebook.png"))
+    shots(lab.page, "pipeline-notebook")
     assert lab.errors == []

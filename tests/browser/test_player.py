@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import lab
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
 from tests.browser.waiting import faults, no_rest, says
 from tests.widgets.test_player_places import steps_recorded
@@ -53,7 +54,7 @@ def at(page: Page, stop: int) -> None:
     expect(page.locator(".lab-step")).to_contain_text(f"{stop + 1} of ")
 
 
-def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Player, shots: Path):
+def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Player, shots: Shots):
     page = ready(opened)
     marks = list(player.marks)
     ticks = page.locator(".lab-tick")
@@ -83,7 +84,7 @@ def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Pl
     at(page, 4)
     page.get_by_role("button", name="loop to here").click()
     expect(page.locator(".lab-loop-span")).to_have_attribute("title", "Repeats 3 to 5")
-    page.screenshot(path=str(shots / f"player-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    shots(page, f"player-{page.evaluate('document.body.dataset.labTheme')}")
     seen = page.evaluate(
         """() => new Promise((done) => {
              const seen = [];
@@ -113,7 +114,7 @@ def test_the_page_has_no_fault_that_axe_finds(opened: Opened):
     assert faults(page) == []
 
 
-def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path: Path, shots: Path):
+def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path: Path, shots: Shots):
     def run(op):
         x = lab.tensor(2.0, requires_grad=True, name="x")
         with lab.record() as rec:
@@ -144,7 +145,7 @@ def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path
                 odd = page.locator('.lab-node[data-state="trouble"] .lab-label').all_text_contents()
                 assert odd == ["tanh, float64", "sin, float64"]
             assert faults(page) == []
-            page.screenshot(path=str(shots / f"{name}-{mode}.png"), full_page=True)
+            shots(page, f"{name}-{mode}")
             assert opened.trouble == []
             context.close()
 
@@ -161,7 +162,7 @@ player
 """
 
 
-def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab_page: Open, shots: Path):
+def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab_page: Open, shots: Shots):
     live = lab_page(LIVE, "untouched = 1")
     page = live.page
     assert live.cell_errors() == []
@@ -211,9 +212,9 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     page.get_by_role("button", name="3: where the gradient begins").click()
     says(page, "3 of 7")
     expect(page.get_by_role("note")).to_have_text("where the gradient begins")
-    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-light.png")
+    shots(live.page.locator(".jp-OutputArea").first, "live-player-light")
     live.theme("JupyterLab Dark")
-    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-dark.png")
+    shots(live.page.locator(".jp-OutputArea").first, "live-player-dark")
     slider.focus()
     for key, note in (("ArrowRight", "four"), ("ArrowRight", "five")):
         page.keyboard.press(key)
@@ -232,7 +233,7 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     expect(page.locator("summary", has_text="Bookmarks (2)")).to_be_visible()
     live.until("print([b.note for b in player.bookmarks])", "['the fourth', 'five']")
     expect(page.get_by_role("button", name="Undo: put back 3: where the gradient begins")).to_be_focused()
-    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-undo.png")
+    shots(live.page.locator(".jp-OutputArea").first, "live-player-undo")
     page.keyboard.press("Enter")
     live.until("print([b.note for b in player.bookmarks])", "['where the gradient begins', 'the fourth', 'five']")
     expect(page.get_by_role("button", name="rename bookmark 1")).to_be_focused()

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, expect
 from lab.events import Recording, RunFinished, RunStarted
 from lab.events.bus import Batch, Row
 from lab.events.event import Origin, values_of
+from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
 from tests.browser.waiting import faults
 from tests.widgets.golden_pipeline import pipeline
@@ -46,7 +47,7 @@ def section(opened: Opened, name: str) -> Locator:
     return opened.page.get_by_role("region", name=name)
 
 
-def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: Opened, shots: Path, path: Path):
+def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: Opened, shots: Shots, path: Path):
     page = opened.ready()
     assert page.title() == "Three ranks"
     assert page.get_by_role("heading", level=2).all_text_contents() == [
@@ -69,7 +70,7 @@ def test_every_section_plays_by_itself_and_keys_go_to_the_one_used_last(opened: 
     page.keyboard.press("Home")
     expect(loss.locator(".lab-step")).to_have_text(re.compile(r"^1 of 3( · .*)?$"))
     expect(ring.locator(".lab-step")).to_have_text(re.compile(r"^6 of 6( · .*)?$"))
-    page.screenshot(path=str(shots / f"report-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    shots(page, f"report-{page.evaluate('document.body.dataset.labTheme')}")
     assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
     assert opened.trouble == []
 

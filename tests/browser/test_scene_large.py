@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.graphs import scene_of, unrolled_loop
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.shots import Shots
 from tests.browser.waiting import faults, no_rest, still
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
@@ -108,7 +109,7 @@ def pixel(page: Page, canvas: int, key: str, up: float = 0.0) -> list[int]:
     )
 
 
-def test_from_afar_all_of_it_is_on_the_canvas_in_the_colours_of_the_theme(page: Page, shots: Path):
+def test_from_afar_all_of_it_is_on_the_canvas_in_the_colours_of_the_theme(page: Page, shots: Shots):
     assert page.locator(".lab-stage[data-far]").count() == 1
     assert page.locator(".lab-node[data-key]").count() == 1, "the one that the tab key reaches"
     assert len(in_sight(page)) == len(NODES)
@@ -116,9 +117,9 @@ def test_from_afar_all_of_it_is_on_the_canvas_in_the_colours_of_the_theme(page: 
     for key in list(NODES)[5::60]:
         wanted = COLOURS[mode][NODES[key]["kind"]]
         assert pixel(page, 1, key)[:3] == pytest.approx([int(wanted[i : i + 2], 16) for i in (1, 3, 5)], abs=3)
-    page.screenshot(path=str(shots / f"large-far-{mode}.png"))
+    shots(page, f"large-far-{mode}")
     nearer(page)
-    page.screenshot(path=str(shots / f"large-near-{mode}.png"))
+    shots(page, f"large-near-{mode}")
 
 
 def test_near_by_what_is_in_sight_is_in_the_document_as_the_tree_has_it_and_little_else(light: Page):
@@ -369,7 +370,7 @@ FRAMES_ASKED = """() => new Promise(done => {
 
 
 def test_a_scene_of_300000_px_lies_on_surfaces_of_a_few_stages_begins_readable_and_rests(
-    browser: Browser, tmp_path: Path, shots: Path
+    browser: Browser, tmp_path: Path, shots: Shots
 ):
     path = write_page(tmp_path / "chain.html", [Frame("", (chain(2000),))], "Chain")
     for page in opened(browser, path, "light"):
@@ -387,7 +388,7 @@ def test_a_scene_of_300000_px_lies_on_surfaces_of_a_few_stages_begins_readable_a
                 assert w <= 3 * stage["w"], key
                 assert h <= 3 * stage["h"], key
             assert page.locator(".lab-edge").count() < 100, "what lies one on the other is drawn once"
-        page.screenshot(path=str(shots / "chain-end.png"))
+        shots(page, "chain-end")
         assert layers, "there is a plane"
         window = page.viewport_size or {"width": 0, "height": 0}
         for layer in (layer for some in layers for layer in some):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
 from tests.browser.test_views import button
 from tests.browser.waiting import says
 from widgets.controls.run_controls import UNIT_WORDS
@@ -41,7 +41,7 @@ def step_by(lab: LabPage, unit: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page: Open, shots: Path, theme: str):
+def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page: Open, shots: Shots, theme: str):
     lab = lab_page(STEPPED)
     lab.theme(theme)
     says(lab.page, "‖ paused")
@@ -51,7 +51,7 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
         lab.until("print(0 if run.graph is None else len(run.graph.positions(lab.events.OpRecorded)))", str(n))
     says(lab.page, "held after relu of module 1")
     nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
-    expect(lab.page.locator(".lab-scene")).to_contain_text("relu")
+    expect(lab.page.locator(".lab-scene").first).to_contain_text("relu")
     n_forward = nodes.count()
     step_by(lab, "node")
     for _ in range(3):
@@ -59,9 +59,9 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
         button(lab, "Step").click()
         lab.until(f"print(run.reason != {before!r} and run.state)", "paused")
     says(lab.page, "held after the backward rule of")
-    expect(lab.page.locator(".lab-scene")).to_contain_text("grad")
+    expect(lab.page.locator(".lab-scene").first).to_contain_text("grad")
     expect(nodes.nth(n_forward)).to_be_attached()
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / f"stepping-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
+    shots(lab.page.locator(".jp-OutputArea").first, f"stepping-{theme.rsplit(maxsplit=1)[-1].lower()}")
     choose(lab, "Break on", "gradient norm above")
     lab.page.get_by_label("Bound or place", exact=True).fill("0")
     button(lab, "Add").click()
@@ -69,7 +69,7 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
     button(lab, "gradient above 0").wait_for()
     button(lab, "Resume").click()
     says(lab.page, "the norm of the gradient of step")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / f"breakpoint-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
+    shots(lab.page.locator(".jp-OutputArea").first, f"breakpoint-{theme.rsplit(maxsplit=1)[-1].lower()}")
     button(lab, "gradient above 0").click()
     button(lab, "gradient above 0").wait_for(state="detached")
     button(lab, "Resume").click()
@@ -98,7 +98,7 @@ def test_a_bound_typed_before_a_slow_kernel_answers_is_kept(lab_page: Open):
     assert lab.errors == []
 
 
-def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page: Open, shots: Path):
+def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page: Open, shots: Shots):
     lab = lab_page(STEPPED)
     lab.theme("JupyterLab Light")
     says(lab.page, "‖ paused")
@@ -131,9 +131,9 @@ def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page:
         button(lab, "Add").click()
         button(lab, f"loss above −{bound[1:]}").wait_for()
     says(lab.page, "loss above −2 takes the place of loss above −1")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "breakpoints-light.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "breakpoints-light")
     lab.theme("JupyterLab Dark")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "breakpoints-dark.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "breakpoints-dark")
     button(lab, "loss above −2").click()
     button(lab, "loss above −2").wait_for(state="detached")
     expect(button(lab, "forward through 'tanh' (not in the last step)")).to_be_focused()
@@ -157,7 +157,7 @@ controls
 """
 
 
-def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_come(lab_page: Open, shots: Path):
+def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_come(lab_page: Open, shots: Shots):
     lab = lab_page(ON_RANKS, fresh=True)
     lab.theme("JupyterLab Light")
     says(lab.page, "‖ paused")
@@ -166,7 +166,7 @@ def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_co
     says(lab.page, "held before step 2 of 2 of the ring all-reduce")
     lab.until("print(sorted(run.recording.columns(lab.events.ChunkMoved)['step'].tolist()))", "[0, 0]")
     lab.page.locator(".lab-scene .lab-node[data-key]").first.wait_for()
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-ranks.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "stepping-ranks")
     button(lab, "Step").click()
     lab.until("print(run.progress[0])", "1")
     button(lab, "Resume").click()
@@ -189,7 +189,7 @@ controls
 """
 
 
-def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_grows(lab_page: Open, shots: Path):
+def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_grows(lab_page: Open, shots: Shots):
     lab = lab_page(ON_STAGES, fresh=True)
     lab.theme("JupyterLab Light")
     says(lab.page, "‖ paused")
@@ -202,7 +202,7 @@ def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_gro
             "n => document.querySelectorAll('[role=option][data-kind$=_span]').length === n", arg=n_bars
         )
         lab.until("print(len(run.recording.positions(lab.events.ActionFinished)))", str(n_bars))
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-pipeline-light.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "stepping-pipeline-light")
     for tick in (7, 8, 9, 10):
         button(lab, "Step").click()
         says(lab.page, f"held before tick {tick} of 10")
@@ -215,7 +215,7 @@ def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_gro
     says(lab.page, "held before tick 3 of 10: next B0 on rank 1; rank 0 rests")
     lab.theme("JupyterLab Dark")
     expect(bars).to_have_count(3)
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-pipeline-dark.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "stepping-pipeline-dark")
     button(lab, "Resume").click()
     says(lab.page, "finished")
     lab.kernel("cluster.close()")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
 from tests.browser.waiting import says
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -53,7 +53,7 @@ def button(lab: LabPage, name: str) -> Locator:
     return lab.page.get_by_role("button", name=name, exact=True)
 
 
-def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open, shots: Path):
+def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open, shots: Shots):
     lab = lab_page(GRAPH)
     assert lab.cell_errors() == []
     says(lab.page, "1 of 7: v₁ = x * y = 6.0 was computed.")
@@ -62,12 +62,12 @@ def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open
     expect(lab.page.locator(".lab-search").first, "three boxes are found by looking").to_be_hidden()
     expect(lab.page.locator("[data-lab-twin] svg").first).to_be_hidden()
     lab.theme("JupyterLab Light")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "graph-1.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "graph-1")
     for stop in range(2, 8):
         button(lab, "Step").click()
         says(lab.page, f"{stop} of 7")
         if stop in (2, 4, 5):
-            lab.shoot(".jp-Cell .jp-OutputArea", shots / f"graph-{stop}.png")
+            shots(lab.page.locator(".jp-OutputArea").first, f"graph-{stop}")
     expect(nodes).to_have_count(4)
     expect(lab.page.locator(".lab-scene").first).to_contain_text("grad +4.0")
     lab.page.get_by_role("slider", name="Moment").focus()
@@ -79,7 +79,7 @@ def test_a_graph_is_stepped_and_each_picture_is_what_was_recorded(lab_page: Open
     lab.page.locator(f'.lab-node[data-key="#{key}"]').click()
     lab.page.wait_for_function("() => document.querySelector('.lab-inspector')?.textContent.includes('ct * y')")
     lab.theme("JupyterLab Dark")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "graph-dark.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "graph-dark")
     assert lab.errors == []
 
 
@@ -93,7 +93,7 @@ def test_playing_ends_by_itself(lab_page: Open):
     assert lab.errors == []
 
 
-def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Open, shots: Path):
+def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Open, shots: Shots):
     lab = lab_page(TRAIN)
     assert lab.cell_errors() == []
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer .trace').length >= 2")
@@ -105,9 +105,9 @@ def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Op
     lab.until("print(run.progress[0])", str(step + 1))
     lab.until("print(board.loss.position == len(run.recording))", "True")
     lab.theme("JupyterLab Light")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "training.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "training")
     lab.theme("JupyterLab Dark")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "training-dark.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "training-dark")
     slider = lab.page.get_by_role("slider", name="Learning rate")
     expect(slider).to_have_attribute("aria-valuetext", "0.001")
     expect(lab.page.get_by_role("progressbar", name="Progress")).to_have_attribute("aria-valuetext", re.compile("."))
@@ -120,7 +120,7 @@ def test_a_training_is_paused_stepped_and_stopped_from_its_controls(lab_page: Op
     assert lab.errors == []
 
 
-def test_an_exploded_training_is_named_and_one_click_goes_back(lab_page: Open, shots: Path):
+def test_an_exploded_training_is_named_and_one_click_goes_back(lab_page: Open, shots: Shots):
     lab = lab_page(EXPLODE)
     lines = "document.querySelectorAll('.lab-plot .scatterlayer .trace').length"
     lab.page.wait_for_function(f"() => {lines} >= 3")
@@ -137,7 +137,7 @@ def test_an_exploded_training_is_named_and_one_click_goes_back(lab_page: Open, s
     button(lab, "Back to sound state").focus()
     ring = "getComputedStyle(document.activeElement).outlineWidth"
     lab.page.wait_for_function(f"() => {ring} === '2px'")  # the focus can be seen
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "exploded.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "exploded")
     lab.page.keyboard.press("Enter")
     says(lab.page, "Back at step ")
     says(lab.page, "lower it, then go on")
@@ -185,12 +185,13 @@ def test_a_page_of_hundreds_of_widgets_that_is_reloaded_during_a_training_has_th
 ):
     lab = lab_page(TRAIN, MANY, fresh=True)  # hundreds of widgets that close flood a shared one
     assert int(lab.kernel("print(len(_instances))")) > 400
-    for state, name in (("paused", "Pause"), ("running", "Resume")):
-        lab.reload()
-        lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer').length >= 18")
-        assert "model not found" not in (lab.page.locator("body").text_content() or "")
-        button(lab, name).last.click()
-        lab.until("print(run.state)", state)
+    lab.reload()
+    lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .scatterlayer').length >= 18")
+    assert "model not found" not in (lab.page.locator("body").text_content() or "")
+    button(lab, "Pause").last.click()
+    lab.until("print(run.state)", "paused")
+    button(lab, "Resume").first.click()
+    lab.until("print(run.state)", "running")
     lab.kernel("run.stop()")
     assert lab.errors == []
 
