@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from tests.browser.harness import KERNEL, PATIENCE_MS, LabServer
 from tests.browser.learner import Learner, in_lesson, ran_from_clean, shoot_all
+from tests.browser.lesson_page import page_of, plays_without_a_network
 from tests.browser.waiting import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -278,3 +279,10 @@ def test_still_pictures_are_hidden_while_the_live_ones_are_there(learner):
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_00", shots) >= 20
     assert learner.lab.errors == []
+
+
+def test_the_lesson_is_a_page_of_less_than_6_mb_that_plays_without_a_network(learner, browser, shots):
+    path = page_of(learner)
+    assert path.stat().st_size < 6_000_000
+    for scheme in ("light", "dark"):
+        plays_without_a_network(browser, path, shots, scheme)
