@@ -40,12 +40,15 @@ def still(page: Page) -> None:
 
 
 def eventually(page: Page, check: Callable[[], object]) -> None:
-    """Run a check after each picture of the screen until it holds; in the end what it complains of is raised."""
+    """Run a check after each picture of the screen until it holds, and finds all that it looks at.
+
+    In the end what it complains of is raised.
+    """
     deadline = time.monotonic() + PATIENCE_MS / 1000
     while True:
         try:
             check()
-        except AssertionError:
+        except (AssertionError, LookupError, ValueError):
             if time.monotonic() > deadline:
                 raise
             page.evaluate(NEXT_PICTURE)
