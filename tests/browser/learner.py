@@ -69,7 +69,7 @@ class Learner:
 
     def until(self, expression: str, value: Any) -> None:
         """Wait until an expression has this value in the kernel."""
-        self.lab.until(f"import json; print(json.dumps({expression}))", json.dumps(value))
+        self.lab.until(f"import json; print({expression} == {value!r})", "True")
 
     def nodes(self, code: str) -> dict[str, tuple[str, ...]]:
         """Label, second and third line of every box in a cell's graph, by label."""
