@@ -70,7 +70,7 @@ def require_room(path: str | os.PathLike[str], n_bytes: int) -> None:
     try:
         with beside.open("xb") as file:
             if hasattr(os, "posix_fallocate"):  # the size alone would be granted by a full disk too
-                os.posix_fallocate(file.fileno(), 0, n_bytes)
+                os.posix_fallocate(file.fileno(), 0, max(1, n_bytes))  # of 0 it says that the argument is wrong
     finally:
         with contextlib.suppress(OSError):  # it could not be made
             beside.unlink()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -132,6 +133,7 @@ def kept(shape: Shape, axis: Axis) -> Shape:
     return reduced(shape, axis, True)
 
 
+@lru_cache(maxsize=1024)
 def folded_axes(wide: Shape, narrow: Shape) -> tuple[int, ...]:
     """The axes of `wide` to sum over so that a gradient of that shape fits an operand of shape `narrow`.
 

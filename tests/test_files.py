@@ -64,6 +64,11 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_beside_it(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
+def test_room_for_nothing_can_be_asked_for(tmp_path):
+    require_room(tmp_path / "empty", 0)
+    assert names(tmp_path) == []
+
+
 def test_a_folder_that_cannot_be_written_is_an_error_of_the_system(tmp_path):
     tmp_path.chmod(0o555)
     program = "import sys; from lab.files import replacing\nwith replacing(sys.argv[1]) as file: file.write(b'x')\n"

@@ -60,7 +60,7 @@ def make_apply(op: Op) -> Apply:
 
 def _unary(op: Op) -> Apply:
     """One operand, any parameters."""
-    forward, rule, elementwise = op.forward, op.rules[0], op.elementwise
+    forward, rule = op.forward, op.rules[0]
     defaults, fixed, parameters = op.defaults or NO_PARAMS, op.fixed, op.parameters
     save_out = rule is not None and rule.reads_out
     word = rule.reads[0] if rule is not None else ""
@@ -100,7 +100,7 @@ def _unary(op: Op) -> Apply:
             out if save_out else None,
             a if word == "value" else None if word == "" else _like(a),
         )
-        node.fit = None if out.dtype is a.dtype else fit_of((a,), out) if elementwise else ((_like(a)),)
+        node.fit = None if out.dtype is a.dtype else (_like(a),)
         node.hooks, node.where = None, ""
         made.node = node
         if state.anomaly:
@@ -178,10 +178,10 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
             a if wanted[1] is True else wanted[1] and _like(a),
             b if wanted[2] is True else wanted[2] and _like(b),
         )
-        if elementwise:
-            node.fit = None if a.dtype is b.dtype and a.shape == b.shape else fit_of((a, b), out)
+        if a.dtype is b.dtype and (not elementwise or a.shape == b.shape):
+            node.fit = None
         else:
-            node.fit = None if a.dtype is b.dtype else _casts((a, b), out)
+            node.fit = fit_of(node.parents, (a, b), out, elementwise)
         node.hooks, node.where = None, ""
         made.node = node
         if state.anomaly:
@@ -256,11 +256,6 @@ def _wanted(rules: list[Any]) -> tuple[bool, Any, Any]:
 
 def _like(array: Any) -> Any:
     return Spec(array.shape, array.dtype)
-
-
-def _casts(args: tuple[Any, ...], out: Any) -> Any:
-    fits = tuple(None if a.dtype == out.dtype else _like(a) for a in args)
-    return fits if any(fits) else None
 
 
 MAKE_APPLY.append(make_apply)

@@ -26,6 +26,8 @@ from lab.ops import cast, where
 from lab.ops.shape import fold
 
 MASKS, SINGULAR = 1, 2
+LONGEST = 200
+"""Letters of an error that are told."""
 
 
 class Walk:
@@ -43,24 +45,25 @@ class Walk:
     def __init__(self, root: AnyNode) -> None:
         found: dict[int, Node] = {}
         leaves: dict[int, Leaf] = {}
-        stack: list[AnyNode] = [root]
+        stack: list[AnyNode | None] = [root]
         flags, hooked = 0, False
+        pop, extend = stack.pop, stack.extend
         while stack:
-            node = stack.pop()
+            node = pop()
+            if node is None or (number := node.id) in found:
+                continue
+            if node.hooks is not None:
+                hooked = True
             if type(node) is Leaf:
-                leaves[node.id] = node
-                hooked = hooked or node.hooks is not None
+                leaves[number] = node
                 continue
-            if node.id in found:
-                continue
-            found[node.id] = node  # type: ignore[assignment]
+            found[number] = node  # type: ignore[assignment]
             op = node.op  # type: ignore[union-attr]
             if op.masks:
                 flags |= MASKS
             if op.singular:
                 flags |= SINGULAR
-            hooked = hooked or node.hooks is not None
-            stack += [p for p in node.parents if p is not None]  # type: ignore[union-attr]
+            extend(node.parents)  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
         self.guarded = guarded_in(self.nodes) if flags == MASKS | SINGULAR else frozenset()
@@ -115,13 +118,23 @@ def backward(tensor: Tensor, gradient: Any, *, retain_graph: bool, create_graph:
         )
     ct = seed_of(tensor, gradient if create_graph or not isinstance(gradient, Tensor) else _concrete(gradient))
     walk = Walk(root)
-    if create_graph:
-        grads = run_general(walk, {root.id: ct if isinstance(ct, Tensor) else wrap(ct)}, owner=wrap, keep=True)
-    else:
-        grads = run_eager(walk, {root.id: ct}, keep=retain_graph)
-    _store(walk, grads, taken={id(gradient.value)} if isinstance(gradient, Tensor) else set())
+    try:
+        if create_graph:
+            grads = run_general(walk, {root.id: ct if isinstance(ct, Tensor) else wrap(ct)}, owner=wrap, keep=True)
+        else:
+            grads = run_eager(walk, {root.id: ct}, keep=retain_graph)
+        _store(walk, grads, taken={id(gradient.value)} if isinstance(gradient, Tensor) else set())
+    except BaseException as why:
+        end_walk(walk, 0, why)
+        raise
+    end_walk(walk, 0)
+
+
+def end_walk(walk: Walk, level: int, why: BaseException | None = None) -> None:
+    """Tell that a walk ended, and what raised if something did: what runs afterwards is not a part of it."""
     if bus.operations:
-        bus.emit_row(BackwardFinished, root.id, len(walk.nodes), 0)
+        error = "" if why is None else f"{type(why).__name__}: {why}".partition("\n")[0][:LONGEST]
+        bus.emit_row(BackwardFinished, walk.root.id, len(walk.nodes), level, error)
 
 
 def seed_of(tensor: Any, gradient: Any) -> Any:
@@ -361,7 +374,7 @@ _STORING = threading.Lock()
 
 def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
     """Add the cotangents to `.grad` of the leaves; no two arrays in the user's hands (`taken`: ids) share memory."""
-    leaves = sorted((leaf for leaf in walk.leaves.values() if leaf.id in grads), key=lambda x: -x.id)
+    leaves = [walk.leaves[i] for i in sorted(grads, reverse=True) if i in walk.leaves]
     own = []
     for leaf in leaves:
         g = grads[leaf.id]

@@ -8,15 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lab.autograd.asked import Index, called, entry_of, found_in, no_gradient, opened
 from lab.autograd.paths import EXPANSIONS, HOOK, Found, Search, searched, walked
 from lab.autograd.recorded import BY_HAND, Events, NotKept, Operation, Recorded
 from lab.autograd.reread import Rules
 from lab.autograd.spread import Layer, spread
 from lab.autograd.tensor import Tensor
-from lab.errors import ArgumentError, GradientError, RecordingError
-from lab.events import OpRecorded, ValueSeen
+from lab.errors import GradientError, RecordingError
 
-Index = tuple[int, ...]
 SMALL = 0.5
 """Of a gradient: paths that are less than this say little about it."""
 FEW = 100
@@ -180,18 +179,18 @@ def why(
         >>> lab.why(x, recording=rec).sum()
         '3 + 3 - 1.98 = 4.02002'
     """
-    recorded = _opened(recording, at, rank)
-    operation = _found(tensor, recorded)
+    recorded = opened(recording, at, rank)
+    operation = found_in(tensor, recorded)
     numbers, whole, before = _walks(recorded, operation)
     total = _added(whole)
     rules, searches, others = Rules(recorded), [], []
-    place = _index(index, total, operation)
+    place = entry_of(index, total, operation)
     entry = int(np.ravel_multi_index(place, operation.shape)) if place else 0
     gradient = float(total.reshape(-1)[entry])
     if not math.isfinite(gradient):
         raise GradientError(
             "a gradient that is not finite is not a sum of shares",
-            given=f"{_called(operation)}{list(place) or ''} is {gradient}",
+            given=f"{called(operation)}{list(place) or ''} is {gradient}",
             hint="lab.anomaly_mode() names the rule that made it",
         )
     for number, array in zip(numbers, whole, strict=True):
@@ -205,7 +204,7 @@ def why(
     small = books.n_open > 0 and abs(sum(found.share for found in books.paths)) < SMALL * abs(gradient)
     n_all, layers = (spread(searches) if small else None) or (0, ())
     return Explanation(
-        operation.node, _called(operation), place, gradient, tuple(_path(recorded, found) for found in books.paths),
+        operation.node, called(operation), place, gradient, tuple(_path(recorded, found) for found in books.paths),
         books.rest, books.n_open, tuple(others), books.certain, _notes(numbers, before),
         n_all, layers if n_all >= FEW else (),
     )  # fmt: skip
@@ -224,8 +223,8 @@ def gradient_of(
         >>> gradient_of(x, recording=rec)
         array([2., 4.])
     """
-    recorded = _opened(recording, at, rank)
-    _, whole, _ = _walks(recorded, _found(tensor, recorded))
+    recorded = opened(recording, at, rank)
+    _, whole, _ = _walks(recorded, found_in(tensor, recorded))
     return _added(whole)
 
 
@@ -233,13 +232,13 @@ def _walks(recorded: Recorded, operation: Operation) -> tuple[list[int], list[An
     """The walks that made a gradient, what each of them gave, and whether more was stored before."""
     numbers, before = recorded.walks_of(operation.node)
     if not numbers:
-        raise _no_gradient(recorded, operation)
+        raise no_gradient(recorded, operation)
     try:
         return numbers, [_gradient(recorded, number, operation) for number in numbers], before
     except NotKept as reason:
         raise RecordingError(
             "the recording does not hold this gradient",
-            given=f"{_called(operation)}: {reason}",
+            given=f"{called(operation)}: {reason}",
             hint="record a smaller piece: of arrays of up to 4,096 entries copies are kept",
         ) from None
 
@@ -248,138 +247,15 @@ def _added(gradients: list[Any]) -> Any:
     return np.sum([g.astype(np.float64) for g in gradients], axis=0)
 
 
-def _opened(recording: Any, at: int | None, rank: int | None) -> Recorded:
-    events = getattr(recording, "recording", recording)
-    if not all(hasattr(events, name) for name in ("columns", "__len__")):
-        raise ArgumentError(
-            "why needs the recording of the run",
-            given=repr(recording)[:60],
-            hint="with lab.record() as rec: ...; then lab.why(x, recording=rec)",
-        )
-    recorded = Recorded(events, at, rank)
-    if rank is None and len(recorded.ranks) > 1:
-        raise ArgumentError(
-            "the recording has operations of several ranks",
-            given=f"ranks {', '.join(map(str, recorded.ranks))}",
-            hint=f"say whose: rank={recorded.ranks[0]}",
-        )
-    if not recorded.kind(ValueSeen)["value"].known().any():
-        raise RecordingError(
-            "the recording holds no values",
-            given=f"{len(recorded.kind(OpRecorded).position):,} operations, recorded with less detail",
-            hint='with lab.record(detail="value") as rec: forward and backward',
-        )
-    return recorded
-
-
-def _found(tensor: Any, recorded: Recorded) -> Operation:
-    if isinstance(tensor, Tensor):
-        return _of_tensor(tensor, recorded)
-    if isinstance(tensor, str):
-        nodes = recorded.named(tensor)
-        if len(nodes) != 1:
-            known = ", ".join(recorded.names()[:8])
-            raise ArgumentError(
-                f"the recording has {'no' if not nodes else 'several'} tensor{'s' * bool(nodes)} of that name",
-                given=repr(tensor),
-                hint=f"numbers of their nodes: {nodes}" if nodes else f"names in it: {known or 'none'}",
-            )
-        tensor = nodes[0]
-    operation = recorded.operation(tensor) if isinstance(tensor, int) else None
-    if operation is None:
-        raise ArgumentError(
-            "the recording has no such node",
-            given=repr(tensor)[:60],
-            hint="a tensor that took part, its name, or its number in OpRecorded or LeafUsed",
-        )
-    return operation
-
-
-def _of_tensor(tensor: Tensor, recorded: Recorded) -> Operation:
-    operation = recorded.operation(number_of(tensor, recorded.events))
-    if operation is None:
-        raise ArgumentError(
-            "this tensor took no part in the recording",
-            given=repr(tensor)[:60],
-            hint="its forward and its backward must be inside `with lab.record()`",
-        )
-    return operation
-
-
-def number_of(tensor: Tensor, recording: Events) -> int:
-    """The number of a tensor's node, by which a recording of this session knows it.
-
-    Raises:
-        GradientError: it is not tracked.
-        ArgumentError: the recording is from a file, where the number means another node.
-
-    Example:
-        >>> import lab
-        >>> x = lab.tensor(1.0, requires_grad=True)
-        >>> number_of(x, lab.Recording()) == x.node.id
-        True
-    """
-    if tensor.node is None:
-        raise GradientError(
-            "this tensor has no gradient",
-            given=repr(tensor)[:60],
-            hint="it is not tracked: make it with requires_grad=True",
-        )
-    if getattr(recording, "from_file", False):
-        raise ArgumentError(
-            "a tensor of this session is not in a recording from a file",
-            given=repr(tensor)[:60],
-            hint='give its name, as lab.why("w", ...), or the number of its node',
-        )
-    return tensor.node.id
-
-
-def _called(operation: Operation) -> str:
-    return operation.name or (f"{operation.op} (node {operation.node})" if operation.op else f"leaf {operation.node}")
-
-
-def _no_gradient(recorded: Recorded, operation: Operation) -> GradientError:
-    cleared = recorded.cleared(operation.node)
-    if cleared >= 0:
-        return GradientError(
-            "its gradient was cleared since", given=_called(operation), hint=f"ask as of before: at={cleared}"
-        )
-    return GradientError(
-        "it has no gradient in this recording yet",
-        given=_called(operation),
-        hint="call backward() on a result that depends on it, inside the recording",
-    )
-
-
 def _gradient(recorded: Recorded, number: int, operation: Operation) -> Any:
     if number == BY_HAND:
         return recorded.by_hand(operation.node, operation.shape)
     return recorded.gradient(recorded.walk(number), operation.node, operation.shape)
 
 
-def _index(index: Any, gradient: Any, operation: Operation) -> Index:
-    shape = operation.shape
-    if index is None:
-        flat = np.abs(gradient).reshape(-1)
-        if not len(flat):
-            raise GradientError(
-                "a gradient without entries has no paths", given=f"shape {shape}", hint="another tensor"
-            )
-        return tuple(int(i) for i in np.unravel_index(int(np.argmax(flat)), shape))
-    parts = index if isinstance(index, tuple | list) else (index,)
-    whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in parts)
-    if not whole or len(parts) != len(shape) or not all(-n <= i < n for i, n in zip(parts, shape, strict=True)):
-        raise ArgumentError(
-            "the gradient has no such entry",
-            given=f"index {index!r} of shape {shape}",
-            hint="one whole number for each axis" if shape else "a single number: leave the index out",
-        )
-    return tuple(int(i) % n for i, n in zip(parts, shape, strict=True))
-
-
 def _other(recorded: Recorded, node: int, reason: str, share: float) -> Other:
     operation = recorded.operation(node)
-    place = "?" if operation is None else operation.op or _called(operation)
+    place = "?" if operation is None else operation.op or called(operation)
     return Other("hook" if reason == HOOK else f"through {place}", node, share, reason)
 
 

@@ -6,6 +6,7 @@ at all, so recording costs nothing; an older one looks up what it saved. Views a
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -18,6 +19,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 last = 0
 """Time of the newest write."""
+
+_WHOLE = (0, sys.maxsize)
+"""The range of an array that owns its memory: every view is inside, and nobody has to be asked where it is."""
 
 _writes: dict[int, tuple[weakref.ref[Array], dict[tuple[int, int], int]]] = {}
 
@@ -45,7 +49,7 @@ def mark(array: Array) -> None:
     if entry is None or entry[0]() is not owner:
         # The entry leaves with its array: a reused address would otherwise be a false alarm.
         entry = _writes[key] = (weakref.ref(owner, lambda _, key=key: _writes.pop(key, None)), {})  # type: ignore[misc]
-    last = entry[1][byte_bounds(array)] = next_id()
+    last = entry[1][_WHOLE if array is owner else byte_bounds(array)] = next_id()
 
 
 def changed_after(array: Any, time: int) -> bool:

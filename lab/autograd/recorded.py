@@ -217,7 +217,8 @@ class Recorded:
             root, start = int(started["root"][row]), int(started.position[row])
             ends = finished.rows(root, start)[:1]
             following = int(started.position[rows[k + 1]]) if k + 1 < len(rows) else self.at
-            found.append((root, start, int(finished.position[ends[0]]) if ends else following, bool(ends)))
+            whole = bool(ends) and not finished["error"][ends[0]]
+            found.append((root, start, int(finished.position[ends[0]]) if ends else following, whole))
         return found
 
     def walk(self, number: int) -> Walk:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from lab.autograd.backward import Walk, run_general
+from lab.autograd.backward import Walk, end_walk, run_general
 from lab.autograd.interpreter import Interpreter, Tracer
 from lab.autograd.observe import observe_op, remember_line
 from lab.autograd.tape import Leaf, Node, record
 from lab.config import STATE
 from lab.events.bus import bus
-from lab.events.catalogue import BackwardFinished
 from lab.ops.primitive import Op
 
 
@@ -62,7 +61,10 @@ class Reverse(Interpreter):
         if not (isinstance(out, Tracer) and out.interp is self):
             return [None] * len(leaves)
         walk = Walk(out.extra)
-        grads = run_general(walk, {out.extra.id: ct}, keep=keep, level=self.level)
-        if bus.operations:
-            bus.emit_row(BackwardFinished, out.extra.id, len(walk.nodes), self.level)
+        try:
+            grads = run_general(walk, {out.extra.id: ct}, keep=keep, level=self.level)
+        except BaseException as why:
+            end_walk(walk, self.level, why)
+            raise
+        end_walk(walk, self.level)
         return [grads.get(leaf.extra.id) for leaf in leaves]

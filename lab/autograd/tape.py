@@ -75,14 +75,22 @@ AnyNode: TypeAlias = Leaf | Node
 NO_PARAMS: dict[str, Any] = {}
 
 
-def fit_of(args: tuple[Any, ...], out: Any) -> tuple[Spec | None, ...] | None:
-    """What each operand's gradient must be brought to, seen that the rules give it shape and dtype of `out`."""
-    shape, dtype = out.shape, out.dtype
-    specs = tuple(
-        None if not hasattr(a, "shape") or (a.shape == shape and a.dtype == dtype) else Spec(a.shape, np.dtype(a.dtype))
-        for a in args
-    )
-    return specs if any(s is not None for s in specs) else None
+def fit_of(
+    parents: tuple[AnyNode | None, ...], args: tuple[Any, ...], out: Any, elementwise: bool
+) -> tuple[Spec | None, ...] | None:
+    """What the gradient of each tracked operand must be brought to, seen that the rules give it the dtype of `out`.
+
+    Those of elementwise ops give it the shape of `out`, too; others the right one.
+    """
+    shape, dtype, fits = out.shape, out.dtype, False
+    specs: list[Spec | None] = [None] * len(args)
+    for i, parent in enumerate(parents):  # not a generator: that takes as long again
+        if parent is not None:
+            a = args[i]
+            if (elementwise and a.shape != shape) or (a.dtype is not dtype and a.dtype != dtype):
+                specs[i] = Spec(a.shape, a.dtype)
+                fits = True
+    return tuple(specs) if fits else None
 
 
 def saved_of(op: Op, parents: tuple[AnyNode | None, ...], args: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
@@ -126,18 +134,9 @@ def record(
     node.id = next_id()
     node.op, node.parents, node.params = op, parents, params
     node.saved = saved_of(op, parents, args, out)
-    node.fit = fit_of(args, out) if op.elementwise else _cast_only(args, out)
+    node.fit = fit_of(parents, args, out, op.elementwise)
     node.hooks, node.where = None, ""
     return node
-
-
-def _cast_only(args: tuple[Any, ...], out: Any) -> tuple[Spec | None, ...] | None:
-    """For ops whose rules give the right shape themselves: only the dtype may need a cast."""
-    dtype = out.dtype
-    specs = tuple(
-        None if not hasattr(a, "dtype") or a.dtype == dtype else Spec(a.shape, np.dtype(a.dtype)) for a in args
-    )
-    return specs if any(s is not None for s in specs) else None
 
 
 def fold_eager(ct: Any, spec: Spec) -> Any:

@@ -6,6 +6,7 @@ Two slots, because every operation reads them. Operators and NumPy's words are a
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -70,7 +71,7 @@ class Tensor(Attached):
     @property
     def size(self) -> int:
         """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def requires_grad(self) -> bool:

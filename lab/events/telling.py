@@ -186,7 +186,9 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     GradientStored: lambda e, name: f"gradient of {name} {'added' if e.accumulated else 'stored'}",
     GradientCleared: lambda _, name: f"gradient of {name} cleared",
     ValueWritten: lambda _, name: f"{name} written in place",
-    BackwardFinished: lambda e, _: f"backward finished: {counted(e.n_nodes, 'node')}",
+    BackwardFinished: lambda e, _: (
+        short(f"backward stopped: {e.error}") if e.error else f"backward finished: {counted(e.n_nodes, 'node')}"
+    ),
     RunStarted: lambda e, _: short(f"run started: {e.model}, {e.optimizer}"),
     RunFinished: lambda e, _: f"run {e.state} after {counted(e.n_steps, 'step')}",
     StepFinished: lambda e, _: f"step {e.step}: loss {digits(e.loss)}",

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lab.checks import whole
 from lab.errors import ArgumentError
 from lab.events import Event, Recording, bus, record
 from lab.events.catalogue import CostBegun, CostMeasured, CrossingFound
+from lab.experiments.subject import subject
 from lab.ops import tanh
 from lab.transforms.arguments import function, returned
 from lab.transforms.gradients import jvp, vjp
@@ -106,13 +108,11 @@ def measure_cost(
         >>> [(c.way, c.n_inputs, c.n_outputs, c.runs, c.walks) for c in found.rows[3:6]]
         [('numeric', 16, 4, 17, 0), ('forward', 16, 4, 16, 0), ('reverse', 16, 4, 1, 4)]
     """
-    function(make, "measure_cost")
-    numbers: tuple[Any, ...] = (*sizes, fixed, repeats)
-    if not sizes or not all(isinstance(n, int) and n > 0 for n in numbers) or sorted({*sizes}) != list(sizes):
-        raise ArgumentError(
-            "sizes, fixed and repeats are whole numbers from 1, sizes ascending",
-            given=f"{sizes!r}, fixed={fixed!r}, repeats={repeats!r}"[:90], hint="sizes=[1, 2, 4, 8]",
-        )  # fmt: skip
+    subject(make, 2, "measure_cost")
+    fixed, repeats = whole("fixed", fixed, least=1), whole("repeats", repeats, least=1)
+    sizes = [whole("size", n, least=1, hint="sizes=[1, 2, 4, 8]") for n in np.atleast_1d(sizes)]
+    if not sizes or sorted({*sizes}) != sizes:
+        raise ArgumentError("sizes are whole numbers, ascending", given=repr(sizes)[:60], hint="sizes=[1, 2, 4, 8]")
     rows, crossings, told = list[Cost](), dict[tuple[str, str, str], float](), bus.operations
     with record(kinds=KINDS) as rec:
         rec.meta["title"] = name = getattr(make, "__name__", type(make).__name__)

@@ -14,8 +14,8 @@ from lab.errors import ArgumentError, GradientError, LabError
 from lab.events import Event, Recording, bus, record
 from lab.events.catalogue import BestStepFound, ErrorMeasured, ErrorsBegun, MethodRefused
 from lab.experiments.slopes import side
+from lab.experiments.subject import one_number, place, subject
 from lab.experiments.truth import truth_of
-from lab.transforms.arguments import floating, function, returned
 from lab.transforms.gradients import grad
 from lab.transforms.numeric import METHODS, ORDERS, best_step, numeric_gradient
 
@@ -60,14 +60,14 @@ def measure_errors(f: Callable[[Any], Any], x: Any, *, truth: Any = None, steps:
 
     Args:
         f: takes a number and returns one; in ops of the lab or NumPy functions.
-        x: where; a float, or a NumPy one: f is evaluated in its dtype.
+        x: where; a number, f is evaluated in its dtype, for a whole number in float64.
         truth: the derivative, if you know it: a number, a Decimal, or a string with all digits. Else it is worked out
             by sympy, or where that cannot be, by extrapolated differences in longdouble.
         steps: the steps to try, ascending.
 
     Raises:
-        ArgumentError: x is no single number, or a step is none.
-        GradientError: there is a kink, or the derivative is not known and cannot be found out.
+        ArgumentError: x is no single number, a step is none, or f gives another value each time.
+        GradientError: there is a kink or no finite value, or the derivative is not known and cannot be found out.
 
     Example:
         >>> import lab
@@ -75,11 +75,9 @@ def measure_errors(f: Callable[[Any], Any], x: Any, *, truth: Any = None, steps:
         >>> found.source, found.best["forward"], found.automatic < 1e-15
         ('sympy, 50 digits', 1e-08, True)
     """
-    number = _number(f, x)
-    if not len(steps) or not all(0 < h < np.inf for h in steps) or sorted(steps) != list(steps):
-        raise ArgumentError(
-            "steps are positive numbers, ascending", given=repr(steps)[:60], hint="steps=[1e-8, 1e-4]"
-        )  # fmt: skip
+    number = place(x, "measure_errors").reshape(())[()]
+    _steady(subject(f, 1, "measure_errors"), number)
+    steps = _ascending(steps)
     if truth is None:
         _smooth(f, float(number))
     known = truth_of(f, number, truth)
@@ -110,37 +108,45 @@ def measure_errors(f: Callable[[Any], Any], x: Any, *, truth: Any = None, steps:
             automatic = measured("automatic", float("nan"), grad(f)(number).numpy())
         except LabError as why:
             refused["automatic"] = _refused("automatic", why)
-    return StepErrors(float(known.value), known.source, tuple(steps), errors, automatic, best, refused, rec)
+    return StepErrors(float(known.value), known.source, steps, errors, automatic, best, refused, rec)
 
 
-def _number(f: Callable[[Any], Any], x: Any) -> Any:
-    """The argument as a NumPy number, if f takes it and returns one number."""
-    function(f, "measure_errors")
-    at = np.asarray(floating(x, "measure_errors").numpy())
-    if at.size != 1 or not np.isfinite(at).all():
+def _ascending(steps: Any) -> tuple[float, ...]:
+    """The steps, if they are some."""
+    try:
+        taken = tuple(map(float, steps))
+    except (TypeError, ValueError):
+        taken = ()
+    if not taken or not all(0 < h < np.inf for h in taken) or sorted(taken) != list(taken):
         raise ArgumentError(
-            "measure_errors asks for the derivative at one number", given=repr(x)[:60],
-            hint="lab.measure_errors(f, 1.0)",
+            "steps are positive numbers, ascending", given=repr(steps)[:60], hint="steps=[1e-8, 1e-4]"
         )  # fmt: skip
-    number = at.reshape(())[()]
-    out = returned(f(number), "measure_errors")
-    if out.size != 1:
+    return taken
+
+
+def _steady(f: Callable[[Any], Any], at: Any) -> None:
+    """Refuse what has no derivative to ask for: another value each time, or none."""
+    first, again = (one_number(f, at, "measure_errors") for _ in range(2))
+    if not np.isfinite(first):
+        raise GradientError(
+            "measure_errors needs a place where the function is finite", given=f"at {at!s} it is {first}",
+            hint="another x",
+        )  # fmt: skip
+    if first != again:
         raise ArgumentError(
-            "measure_errors needs a function that returns one number", given=f"shape {out.shape}",
-            hint="one entry of the result, or its sum",
+            "measure_errors needs a function that gives the same for the same", given=f"{first!r}, then {again!r}",
+            hint="draw random numbers before, and close over them",
         )  # fmt: skip
-    return number
 
 
 def _smooth(f: Callable[[Any], Any], at: float) -> None:
     """Refuse a kink: algebra gives it a derivative (of |x| at 0 it is 0), and there is none."""
 
     def along(step: float) -> float:
-        with np.errstate(all="ignore"):
-            return float(returned(f(np.float64(at + step)), "measure_errors").numpy().reshape(-1)[0])
+        return one_number(f, np.float64(at + step), "measure_errors")
 
-    left, right = (side(along, along(0.0), sign) for sign in (-1.0, 1.0))
-    scale = max(1.0, *(abs(s) for s in (left, right) if np.isfinite(s)))
+    left, right = (side(along, along(0.0), sign, reach=max(1.0, abs(at))) for sign in (-1.0, 1.0))
+    scale = max([1.0, *(abs(s) for s in (left, right) if np.isfinite(s))])
     if abs(left - right) > 1e-4 * scale:  # false for nan: what does not settle is no proof
         raise GradientError(
             "measure_errors needs a derivative, and at a kink there is none",

@@ -18,7 +18,7 @@ from lab.errors import ArgumentError, GradientError
 from lab.events import ORIGIN, Event, Recording, bus, record
 from lab.events.catalogue import MemoryBegun, MemorySampled, OpRecorded, PeakFound
 from lab.events.gate import Gate, Passing
-from lab.transforms.arguments import function
+from lab.experiments.subject import subject
 
 KINDS: tuple[type[Event], ...] = (MemoryBegun, MemorySampled, PeakFound)
 _NUMBERS = count(1)
@@ -104,7 +104,7 @@ def measure_memory(**ways: Callable[[], Tensor]) -> Memories:
         )
     made = dict[str, Memory]()
     for name, f in ways.items():
-        function(f, "measure_memory")
+        subject(f, 0, "measure_memory")
         _measured(f, _Meter(""))
         made[name] = _measured(f, _Meter(f"memory {next(_NUMBERS)}"))
     with record(kinds=KINDS) as rec:

@@ -37,7 +37,8 @@ def measure_rule(
 ) -> RuleCheck:
     """Hold the derivatives of a function against differences and tell every entry; nothing is raised for a wrong one.
 
-    RuleView draws where they differ: an entry that is forgotten, transposed or has a wrong sign has its own pattern.
+    RuleView draws where they differ: a sum that is forgotten, a product that is transposed or has a wrong sign has its
+    own pattern. A rule whose result does not have the shape of its argument is refused, as it is in training.
     The arguments are those of `check_grads`, which does the work; what is right is told first, the operation at fault,
     checked alone, last.
 
@@ -54,7 +55,7 @@ def measure_rule(
     report = check_grads(f, args, order, modes, raises=False)
     with record(kinds=KINDS) as rec:
         rec.meta["title"] = report.name
-        bus.emit(RuleCheckBegun(report.name))
+        bus.emit(RuleCheckBegun(report.name, report.tolerance))
         for check in sorted(report.checks, key=lambda check: not check.ok):
             _tell(report.name, check)
         if report.fault is not None:

@@ -6,23 +6,29 @@ The slopes are measured by one-sided differences; what the lab takes is its deri
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from lab.checks import number
 from lab.config import KINKS, settings
 from lab.errors import ArgumentError, LabError
 from lab.events import Event, Recording, bus, record
 from lab.events.catalogue import ChoiceKnown, SlopesBegun, SlopesMeasured
 from lab.experiments.choices import CHOICES, Choice
+from lab.experiments.subject import one_number, place, subject
 from lab.graph.ir import Var
 from lab.graph.make import trace
-from lab.transforms.arguments import floating, function, returned
 from lab.transforms.gradients import grad
 
 KINDS: tuple[type[Event], ...] = (SlopesBegun, SlopesMeasured, ChoiceKnown)
 STEPS = (1e-3, 1e-5, 1e-7)
-POINTS = 41
+SHORTER = (1e-9, 1e-11)
+"""Slopes that are infinite grow until here; those of a quick oscillation have settled."""
+POINTS = 201
+NEAR = tuple(float(h) for h in np.geomspace(1e-6, 5e-3, 20))
+"""Shares of the reach, beside the point: a jump there is upright on a picture, and a quick wave is seen."""
 MOST = 16
 """Entries that are looked at."""
 
@@ -76,11 +82,11 @@ def measure_slopes(f: Callable[[Any], Any], x: Any, *, reach: float = 1.0) -> Fa
 
     Args:
         f: takes what x is and returns one number.
-        x: a number or an array of floats; f runs in float64.
+        x: a number or an array of up to 16; f runs in float64.
         reach: how far around the point the function is sampled for the picture.
 
     Raises:
-        ArgumentError: f does not return one number, or x has more than 16 entries.
+        ArgumentError: f does not return one number, x has more than 16 entries or is not finite, or reach is no length.
 
     Example:
         >>> import lab
@@ -90,21 +96,14 @@ def measure_slopes(f: Callable[[Any], Any], x: Any, *, reach: float = 1.0) -> Fa
         >>> [c.library for c in kink.choices]
         ['PyTorch', 'JAX', 'TensorFlow']
     """
-    function(f, "measure_slopes")
-    at = np.asarray(floating(x, "measure_slopes").numpy(), np.float64)
-    if not 0 < at.size <= MOST:
-        raise ArgumentError(
-            "measure_slopes looks at few entries", given=f"shape {at.shape}", hint=f"from 1 to {MOST} numbers"
-        )
+    subject(f, 1, "measure_slopes")
+    at = place(x, "measure_slopes", most=MOST).astype(np.float64)
+    reach = number("reach", reach, hint="reach=1.0")
+    if not 0 < reach < np.inf:
+        raise ArgumentError("reach is how far to both sides one looks", given=f"reach={reach}", hint="reach=1.0")
 
     def value(moved: Any) -> float:
-        with np.errstate(all="ignore"):  # beside the point may be outside of its domain
-            out = returned(f(moved), "measure_slopes")
-        if out.size != 1:
-            raise ArgumentError(
-                "measure_slopes needs a function that returns one number", given=f"shape {out.shape}", hint="its sum"
-            )
-        return float(out.numpy().reshape(-1)[0])
+        return one_number(f, moved, "measure_slopes")
 
     here = value(at)
     taken = [_derivative(f, at, convention) for convention in KINKS]
@@ -121,14 +120,17 @@ def measure_slopes(f: Callable[[Any], Any], x: Any, *, reach: float = 1.0) -> Fa
 
             entry = f"x[{', '.join(str(int(i)) for i in np.unravel_index(k, at.shape))}]" if at.ndim else "x"
             mine = {c: float(t.reshape(-1)[k]) for c, t in zip(KINKS, taken, strict=True)}
-            slopes = Slopes(entry, side(along, here, -1.0), side(along, here, 1.0), mine, ())
+            far = max(1.0, abs(float(at.reshape(-1)[k])))
+            left, right = (side(along, here, sign, reach=far) for sign in (-1.0, 1.0))
+            slopes = Slopes(entry, left, right, mine, ())
             found.append(slopes._replace(choices=tuple(_known(f, at)) if slopes.is_kink else ()))
             _tell(found[-1], float(at.reshape(-1)[k]), here, along, reach)
     return Fan(tuple(found), rec)
 
 
 def _tell(slopes: Slopes, at: float, here: float, along: Callable[[float], float], reach: float) -> None:
-    steps = np.linspace(-reach, reach, POINTS)
+    beside = reach * np.array(NEAR)
+    steps = np.unique(np.concatenate([np.linspace(-reach, reach, POINTS), beside, -beside]))
     xs, ys = tuple(float(at + s) for s in steps), tuple(along(float(s)) for s in steps)
     bus.emit(SlopesMeasured(slopes.entry, at, here, slopes.left, slopes.right, tuple(slopes.taken.values()), xs, ys))
     for choice in slopes.choices:
@@ -140,21 +142,27 @@ def _derivative(f: Callable[[Any], Any], at: Any, convention: str) -> Any:
         return np.asarray(grad(f)(at).numpy(), np.float64)
 
 
-def side(along: Callable[[float], float], here: float, sign: float) -> float:
+def side(along: Callable[[float], float], here: float, sign: float, *, reach: float = 1.0) -> float:
     """The slope from one side: of ever shorter steps what they settle at, infinite if they grow, nan if neither.
+
+    Args:
+        reach: the steps are shares of it; where numbers are large a short step would vanish in them.
 
     Example:
         >>> side(abs, 0.0, -1.0), side(lambda s: s ** 0.5, 0.0, 1.0), side(lambda s: s * s + s, 0.0, 1.0)
         (-1.0, inf, 1.0)
     """
-    slopes = [(along(sign * h) - here) / (sign * h) for h in STEPS]
-    halved = (along(sign * STEPS[1] / 2) - here) / (sign * STEPS[1] / 2)
-    first, second, last = slopes
+
+    def slope(h: float) -> float:
+        return (along(sign * h * reach) - here) / (sign * h * reach)
+
+    first, second, last = slopes = [slope(h) for h in STEPS]
     if not np.isfinite(slopes).all():
         return float("nan")
     if abs(last - second) <= 1e-2 * max(1.0, abs(last)):
-        return round(2.0 * halved - second, 9)  # the share that goes with the step is gone
-    grows = abs(first) < abs(second) < abs(last) and abs(last - second) >= 0.5 * abs(second - first)
+        return round(2.0 * slope(STEPS[1] / 2) - second, 9)  # the share that goes with the step is gone
+    ever = [first, second, last, *(slope(h) for h in SHORTER)]
+    grows = all(abs(b) > abs(a) for a, b in pairwise(ever)) and abs(last - second) >= 0.5 * abs(second - first)
     return float(np.copysign(np.inf, last)) if grows else float("nan")
 
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from lab.autograd.backward import Walk
 from lab.autograd.tensor import tensor
-from lab.errors import ArgumentError, GradientError
+from lab.checks import whole
+from lab.errors import GradientError
 from lab.events import Event, Recording, bus, record
 from lab.events.catalogue import SwellBegun, SwellMeasured
+from lab.experiments.subject import one_number, place, subject
 from lab.graph.make import trace
 from lab.ops import sin
-from lab.transforms.arguments import function
 from lab.transforms.expressions import symbolic
 from lab.transforms.gradients import grad
 
@@ -88,9 +89,11 @@ def measure_swell(f: Callable[[Any], Any] = sin, depth: int = 8, *, at: float = 
         >>> lab.measure_swell(depth=3).rows[-1][:5], lab.measure_swell(depth=3).rows[-1].expression
         ((3, 8, 7, 3, 9), 'cos(x)*cos(sin(x))*cos(sin(sin(x)))')
     """
-    function(f, "measure_swell")
-    if depth < 1:
-        raise ArgumentError("a depth is a whole number from 1", given=repr(depth)[:40], hint="depth=3 for f(f(f(x)))")
+    subject(f, 1, "measure_swell")
+    depth = whole("depth", depth, least=1, hint="depth=3 for f(f(f(x)))")
+    most = whole("most", most, least=1)
+    at = float(place(at, "measure_swell").reshape(()))
+    one_number(f, np.float64(at), "measure_swell")
     rows, stopped = list[Depth](), False
     with record(kinds=KINDS) as rec:
         rec.meta["title"] = name = getattr(f, "__name__", type(f).__name__)
@@ -111,7 +114,8 @@ def _counted(f: Callable[[Any], Any], depth: int, at: float) -> Depth:
         return x
 
     slope = symbolic(nested, at).diff()
-    out = nested(tensor(float(at), requires_grad=True))
+    with np.errstate(all="ignore"):  # how many there are does not depend on whether they are numbers
+        out = nested(tensor(at, requires_grad=True))
     node = getattr(out, "node", None)
     if node is None:
         raise GradientError(

@@ -109,8 +109,9 @@ def _by_differences(f: Callable[[Any], Any], x: Any) -> Fraction:
 
 def _long(out: Any) -> Any:
     if getattr(out, "dtype", None) != np.longdouble:
-        raise TypeError(f"in longdouble it returned {getattr(out, 'dtype', type(out).__name__)}")
-    return out
+        kind = getattr(out, "dtype", type(out).__name__)
+        raise TypeError(f"asked with the digits of a longdouble it answers with those of a {kind}")
+    return np.asarray(getattr(out, "value", out)).reshape(())[()]
 
 
 def _unknown(why: str) -> GradientError:

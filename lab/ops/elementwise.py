@@ -160,6 +160,9 @@ def _batch_rule(op: Op) -> Callable[..., Any]:
     return batch
 
 
+_SLOPES = {"zero": 0.0, "half": 0.5, "one": 1.0}
+
+
 def kink() -> float:
     """The slope at a kink by the convention in force, as a share of the way from the left slope to the right one."""
-    return {"zero": 0.0, "half": 0.5, "one": 1.0}[STATE.get().kinks]
+    return _SLOPES[STATE.get().kinks]

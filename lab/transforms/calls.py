@@ -85,7 +85,7 @@ def _pushed(call: Call, values: Sequence[Any], top: Forward) -> list[Any]:
         raise TransformError(
             f"{call.name} has a rule for reverse mode only",
             given="custom_vjp under jvp, jacfwd, hessian or linearize",
-            hint="give it a rule by custom_jvp, from which reverse mode follows; or use grad, vjp or jacrev",
+            hint='grad, vjp or jacrev, in checks modes=("rev",); or a rule by custom_jvp, which serves both',
         )
     primals = [v.value if _is_of(v, top) else v for v in values]
     tangents = [v.extra if _is_of(v, top) else zeros_like(v) for v in values]

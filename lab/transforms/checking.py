@@ -17,6 +17,7 @@ from lab.autograd.observe import array_of, user_frame
 from lab.autograd.reverse import Reverse
 from lab.autograd.tape import Node
 from lab.autograd.tensor import Tensor, wrap
+from lab.checks import whole
 from lab.errors import ArgumentError, GradientError
 from lab.events.cells import cell_of
 from lab.ops.primitive import Op
@@ -26,10 +27,6 @@ from lab.transforms.problem import Problem, differences
 from lab.transforms.report import Array, Check, Entry, Fault, GradientReport
 
 MODES = ("fwd", "rev")
-TOLERANCE = {8: 1e-6, 4: 1e-3, 2: 3e-2}
-"""Relative to the larger of the entry and a tenth of the largest entry, by bytes of the dtype that f is given."""
-
-
 JUMP = 30.0
 """A slope that grows so much by the shorter step is none."""
 
@@ -41,8 +38,8 @@ def check_grads(
 
     Args:
         f: takes floats, or containers with them, returns tensors or containers; what is no float stays as it is.
-        args: a tuple with its arguments. Differences are taken in float64 whatever their dtype; the tolerance follows
-            the dtype.
+        args: a tuple with its arguments. Differences are taken in float64 whatever their dtype; an entry may be off by
+            1e-6 of itself (or of a tenth of the largest, if that is more), in float32 by 1e-3, in float16 by 3e-2.
         order: 2 also checks the derivative of the derivative, along random directions, in all pairs of modes.
         modes: "fwd" (jvp), "rev" (vjp) or both.
         raises: raise if something is wrong; else look at `report.ok`.
@@ -66,8 +63,7 @@ def check_grads(
     function(f, "check_grads")
     if set(modes) - set(MODES) or not {*modes}:
         raise ArgumentError("check_grads knows two modes", given=repr(modes)[:60], hint='modes=("fwd", "rev")')
-    if order < 1:
-        raise ArgumentError("an order is a whole number from 1", given=repr(order), hint="order=1 or order=2")
+    order = whole("order", order, least=1, hint="order=1 or order=2")
     if not isinstance(args, tuple | list):
         raise ArgumentError(
             "check_grads needs a tuple of arguments", given=type(args).__name__, hint="lab.check_grads(f, (x, y))"
@@ -75,7 +71,7 @@ def check_grads(
     problem = Problem.of(f, args)
     checks = _checks(problem, order, modes)
     fault = None if all(c.ok for c in checks) else _fault(problem, order, modes)
-    report = GradientReport(getattr(f, "__name__", type(f).__name__), tuple(checks), fault)
+    report = GradientReport(getattr(f, "__name__", type(f).__name__), tuple(checks), fault, problem.tolerance)
     if raises and not report.ok:
         raise _error(report)
     return report
@@ -99,7 +95,7 @@ def _compared(
     problem: Problem, mode: str, of: str, depth: int, expected: Array, slack: Array, sides: Callable[..., Any]
 ) -> Check:
     actual = problem.jacobian(mode)
-    rtol = TOLERANCE.get(min(x.dtype.itemsize for x in problem.xs), 1e-6)
+    rtol = problem.tolerance
     finite = np.where(np.isfinite(expected), np.abs(expected), 0.0)
     allowed = rtol * np.maximum(finite, 0.1 * np.max(finite, initial=0.0)) + slack
     with np.errstate(all="ignore"):

@@ -53,7 +53,7 @@ def symbolic(f: Callable[..., Any], *like: Any) -> Expression:
     if len(graph.outputs) != 1 or np.size(_shaped(graph.outputs[0])) != 1:
         raise ArgumentError(
             "symbolic needs a function that returns one number",
-            given=f"{len(graph.outputs)} results",
+            given=" and ".join(f"shape {np.shape(_shaped(a))}" for a in graph.outputs[:4]) or "nothing",
             hint="one entry of the result, or its sum",
         )
     inputs, symbols = [], []

@@ -20,6 +20,8 @@ from lab.transforms.jacobians import jacfwd, jacrev
 from lab.transforms.packing import pack
 from lab.transforms.report import Array
 
+TOLERANCE = {8: 1e-6, 4: 1e-3, 2: 3e-2}
+"""By bytes of the dtype that a function is given."""
 SHORT = 1e-3
 """So much shorter is the second step, which tells a kink at the point from one beside it."""
 
@@ -62,8 +64,20 @@ class Problem:
 
         xs = [np.array(values[i].numpy()) for i in places]
         entries = [f"{paths[i]}{_at(x.shape, k)}" for i, x in zip(places, xs, strict=True) for k in range(x.size)]
-        flat(*map(wrap, xs))
+        with np.errstate(all="ignore"):
+            flat(*map(wrap, xs))
+        if not names or not entries:
+            raise ArgumentError(
+                "check_grads has nothing to compare",
+                given=f"{len(entries)} entries of arguments, {len(names)} floats in the result",
+                hint="arguments with entries, and a function that returns floats",
+            )
         return cls(flat, xs, entries, names)
+
+    @property
+    def tolerance(self) -> float:
+        """What an entry may be off, relative to the larger of itself and a tenth of the largest."""
+        return TOLERANCE.get(min(x.dtype.itemsize for x in self.xs), 1e-6)
 
     def derived(self, mode: str, rng: np.random.Generator) -> Problem:
         """Its derivative in a mode along a fixed random direction, as a function that can be checked in turn."""

@@ -104,11 +104,13 @@ class GradientReport:
         name: of the function.
         checks: every comparison.
         fault: the rule at fault, None where all is right or no operation alone is wrong.
+        tolerance: what an entry may be off, relative to the larger of itself and a tenth of the largest.
     """
 
     name: str
     checks: tuple[Check, ...]
     fault: Fault | None = None
+    tolerance: float = 1e-6
 
     @property
     def ok(self) -> bool:
@@ -134,7 +136,8 @@ class GradientReport:
 
     def __str__(self) -> str:
         n = sum(c.errors.size for c in self.checks)
-        lines = [f"derivatives of {self.name}: {'right' if self.ok else 'WRONG'}, {n} entries compared"]
+        words = f"{n} entries compared, to {self.tolerance:.0e}"
+        lines = [f"derivatives of {self.name}: {'right' if self.ok else 'WRONG'}, {words}"]
         for c in self.checks:
             share = float(np.max(c.errors, initial=0.0))
             entry = c.worst

@@ -56,7 +56,7 @@ def test_the_sequence_of_z_equals_xy_plus_x_at_detail_shape():
         RuleApplied(product, "multiply", (n_x, n_y), 0),
         GradientStored(n_y, accumulated=False),
         GradientStored(n_x, accumulated=False),
-        BackwardFinished(total, 2, 0),
+        BackwardFinished(total, 2, 0, ""),
     ]
 
 
@@ -284,7 +284,7 @@ def test_a_listener_of_training_only_costs_the_tape_nothing():
         assert not bus.operations
 
 
-def test_an_error_in_a_walk_leaves_a_started_event_without_a_finished_one():
+def test_a_walk_in_which_something_raises_ends_with_that_and_stores_nothing():
     x = lab.tensor(2.0, requires_grad=True)
     y = x * 3.0
 
@@ -297,7 +297,19 @@ def test_an_error_in_a_walk_leaves_a_started_event_without_a_finished_one():
         pytest.raises(ValueError, match="mine"),
     ):
         y.backward()
-    assert kinds(rec) == ["BackwardStarted"]
+    assert kinds(rec) == ["BackwardStarted", "BackwardFinished"]
+    assert rec[1] == BackwardFinished(y.node.id, 1, 0, "ValueError: mine")
+
+
+def test_a_walk_of_a_transform_in_which_a_rule_raises_ends_too():
+    def refuse(x, ct):
+        raise ValueError("mine")
+
+    wrong = lab.custom_vjp(lab.sin).defvjp(lambda x: (lab.sin(x), x), refuse)
+    with lab.record(kinds=[BackwardStarted, BackwardFinished]) as rec, pytest.raises(ValueError, match="mine"):
+        lab.grad(lab.grad(lambda x: wrong(x) * x))(1.0)
+    assert kinds(rec).count("BackwardStarted") == kinds(rec).count("BackwardFinished") > 0
+    assert "ValueError: mine" in {e.error for e in rec if isinstance(e, BackwardFinished)}
 
 
 def test_a_leaf_that_is_its_own_root_tells_its_story():

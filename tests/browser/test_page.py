@@ -339,3 +339,32 @@ def test_a_table_that_is_changed_where_it_stands_says_what_changed(browser: Brow
                 told_all += 1
             touched = touched or bool(changed)
     assert told_all > 100
+
+
+SPEAKS = """
+window.line = document.createElement("p");
+document.body.append(window.line);
+window.say = announcer(window.line);
+"""
+
+
+def test_words_for_a_screen_reader_wait_for_rest_but_follow_what_never_rests(browser: Browser):
+    page = browser.new_page()
+    page.clock.install(time=0)
+    page.set_content("<main></main>")
+    page.add_script_tag(type="module", content=bundle("common.js") + SPEAKS)
+    page.wait_for_function("() => window.say")
+    page.clock.pause_at(3_600_000)
+
+    def heard(say: str, after: int) -> str:
+        page.evaluate("text => window.say(text)", say)
+        page.clock.run_for(after)
+        return str(page.evaluate("window.line.textContent"))
+
+    assert heard("first", 1) == "first", "there is nothing to wait for"
+    assert heard("second", 299) == "first"
+    assert heard("third", 301) == "third", "things have settled"
+    steps = [heard(f"step {k}", 100) for k in range(60)]
+    assert set(steps[:49]) == {"third"}
+    assert steps[-1] not in ("third", "step 59"), "every few seconds it says where things are"
+    page.close()

@@ -291,9 +291,9 @@ def test_an_interrupt_anywhere_in_a_delivery_neither_loses_nor_doubles_an_event(
         bus.attach(other)
         if warm:
             emit(bus, 0)
-            bus.emit_row(BackwardFinished, 0, 0, 0)
+            bus.emit_row(BackwardFinished, 0, 0, 0, "")
             bus.flush()
-        bus.emit_row(BackwardFinished, 1, 1, 0)
+        bus.emit_row(BackwardFinished, 1, 1, 0, "")
         emit(bus, 1, 2)
         sys.settrace(Interrupt(at, folder))
         try:
@@ -307,7 +307,7 @@ def test_an_interrupt_anywhere_in_a_delivery_neither_loses_nor_doubles_an_event(
         bus.flush()
         n_before = 2 * warm
         assert [e.seq for e in rec] == list(range(n_before + 4)), f"interrupted at place {at}"
-        last = [BackwardFinished(1, 1, 0), *(GradientStored(i, False) for i in (1, 2, 3))]
+        last = [BackwardFinished(1, 1, 0, ""), *(GradientStored(i, False) for i in (1, 2, 3))]
         assert rec[n_before:] == last, f"interrupted at place {at}"
         assert rec.columns(GradientStored, n_before)["node"].tolist() == [1, 2, 3], f"interrupted at place {at}"
         assert [e.root for e in other] == [0, 1][not warm :], f"interrupted at place {at}"

@@ -79,8 +79,10 @@ def test_who_records_single_operations_meanwhile_is_told_that_it_costs():
 
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: lab.measure_cost(3), "needs a function"), (lambda: lab.measure_cost(sizes=[4, 2]), "ascending"),
-    (lambda: lab.measure_cost(sizes=[]), "whole numbers"), (lambda: lab.measure_cost(sizes=[1.5]), "whole numbers"),
-    (lambda: lab.measure_cost(sizes=[0, 2]), "whole numbers"), (lambda: lab.measure_cost(repeats=0), "whole numbers"),
+    (lambda: lab.measure_cost(sizes=[]), "whole numbers"), (lambda: lab.measure_cost(sizes=[1.5]), "whole number"),
+    (lambda: lab.measure_cost(sizes=[0, 2]), "whole number"), (lambda: lab.measure_cost(repeats=0), "whole number"),
+        (lambda: lab.measure_cost(sizes="ab"), "whole number"),
+        (lambda: lab.measure_cost(lambda n: n), "two arguments"),
     (lambda: lab.measure_cost(lambda n, m: lab.sin, sizes=[2], fixed=3), "returns m"),
 ])  # fmt: skip
 def test_what_cannot_be_measured_is_refused_in_three_lines(call, words):

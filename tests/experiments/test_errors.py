@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -106,14 +107,45 @@ def test_a_mistake_in_the_function_is_its_own():
         lab.measure_errors(lambda x: 1 // 0, 1.0)
 
 
+def test_a_steep_place_and_a_quick_oscillation_are_no_kinks():
+    assert lab.measure_errors(lab.sqrt, 1e-9, steps=[1e-14]).truth == pytest.approx(0.5 / math.sqrt(1e-9))
+    found = lab.measure_errors(lambda x: lab.sin(1e8 * x), 1.0, steps=[1e-12])
+    assert found.truth == pytest.approx(1e8 * math.cos(1e8))
+
+
+def test_a_whole_number_is_a_place():
+    assert lab.measure_errors(lab.sin, 1, steps=[1e-6]).errors == lab.measure_errors(lab.sin, 1.0, steps=[1e-6]).errors
+
+
+def test_a_rule_of_ones_own_is_measured_and_its_fault_is_seen():
+    twice = lab.custom_vjp(lab.tanh).defvjp(lambda x: (lab.tanh(x), x), lambda x, ct: (2.0 * ct,))
+    found = lab.measure_errors(lambda x: twice(x) if x.ndim == 0 and x > -9 else x, 0.0)
+    assert found.source.startswith("differences")
+    assert found.truth == pytest.approx(1.0)
+    assert found.automatic == pytest.approx(1.0)  # it says 2
+
+
+COUNT = itertools.count(1)
+
+
 @pytest.mark.parametrize(("call", "error", "words"), [
     (lambda: lab.measure_errors(3, 1.0), ArgumentError, "needs a function"),
     (lambda: lab.measure_errors(lab.sin, [1.0, 2.0]), ArgumentError, "at one number"),
+    (lambda: lab.measure_errors(lab.sin, "1"), ArgumentError, "a number, like 1.0"),
+    (lambda: lab.measure_errors(lab.sin, np.inf), ArgumentError, "a finite number"),
+    (lambda: lab.measure_errors(lambda x, y: x, 1.0), ArgumentError, "of one argument"),
+    (lambda: lab.measure_errors(lambda x: x * next(COUNT), 1.0), ArgumentError, "the same for the same"),
+    (lambda: lab.measure_errors(lab.log, 0.0), GradientError, "at 0.0 it is -inf"),
+    (lambda: lab.measure_errors(lambda x: x * x, 1e300), GradientError, "it is inf"),
+    (lambda: lab.measure_errors(lambda x: x * math.nan, 1.0), GradientError, "it is nan"),
+    (lambda: lab.measure_errors(lab.sqrt, 0.0), GradientError, "cannot find out"),
+    (lambda: lab.measure_errors(lambda x: lab.absolute(x) ** 0.5, 0.0), GradientError, "slopes -inf and inf"),
+    (lambda: lab.measure_errors(lab.sin, 1.0, steps="abc"), ArgumentError, "ascending"),
     (lambda: lab.measure_errors(lambda x: x * np.ones(2), 1.0), ArgumentError, "returns one number"),
     (lambda: lab.measure_errors(lab.sin, 1.0, steps=[1e-3, 1e-6]), ArgumentError, "ascending"),
     (lambda: lab.measure_errors(lab.sin, 1.0, truth="about one"), ArgumentError, "as a number"),
     (lambda: lab.measure_errors(lambda x: math.sin(x), 1.0), GradientError, "cannot find out"),
-    (lambda: lab.measure_errors(lambda x: x if x > 1 else 2 * x, 1.0), GradientError, "given: in longdouble|kink"),
+    (lambda: lab.measure_errors(lambda x: x if x > 1 else 2 * x, 1.0), GradientError, "digits of a longdouble|kink"),
     (lambda: lab.measure_errors(abs, 0.0), GradientError, "at a kink there is none"),
     (lambda: lab.measure_errors(lab.floor, 1.0), GradientError, "at a kink there is none"),
 ])  # fmt: skip

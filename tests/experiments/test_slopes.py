@@ -31,6 +31,11 @@ def test_the_slopes_of_both_sides_are_those_of_mathematics(f, x, left, right):
     assert found.is_kink == (not (left == right or (math.isnan(left) and math.isnan(right))))
 
 
+def test_where_numbers_are_large_the_steps_are():
+    (kink,) = lab.measure_slopes(lambda x: lab.absolute(x - 1e10), 1e10).entries
+    assert (kink.left, kink.right) == (-1.0, 1.0)
+
+
 def test_what_the_lab_takes_is_its_derivative_under_each_convention():
     (found,) = lab.measure_slopes(lab.leaky_relu, 0.0).entries
     for convention, slope in found.taken.items():
@@ -89,7 +94,10 @@ def test_each_entry_and_each_fact_is_told_with_its_source():
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: lab.measure_slopes(1.0, 1.0), "needs a function"),
     (lambda: lab.measure_slopes(lab.relu, np.zeros(2)), "returns one number"),
-    (lambda: lab.measure_slopes(lambda x: x.sum(), np.zeros(17)), "few entries"),
+    (lambda: lab.measure_slopes(lambda x: x.sum(), np.zeros(17)), "few numbers"),
+    (lambda: lab.measure_slopes(lab.relu, np.nan), "a finite number"),
+    (lambda: lab.measure_slopes(lab.relu, 0.0, reach=0.0), "how far"),
+    (lambda: lab.measure_slopes(lab.relu, 0.0, reach=np.inf), "how far"),
 ])  # fmt: skip
 def test_what_cannot_be_measured_is_refused_in_three_lines(call, words):
     with pytest.raises(ArgumentError, match=words) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import sympy
 
@@ -54,8 +55,15 @@ def test_each_depth_is_told():
     assert [e for e in found.recording if isinstance(e, SwellMeasured)] == [SwellMeasured(*r) for r in found.rows]
 
 
+def test_beside_the_domain_is_counted_without_a_warning():
+    assert lab.measure_swell(lab.log, 4).rows[-1].n_tape == 4
+
+
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: lab.measure_swell(lab.sin, 0), ArgumentError, "from 1"),
+    (lambda: lab.measure_swell(lab.sin, 0), ArgumentError, "at least 1"),
+    (lambda: lab.measure_swell(lab.sin, 2.5), ArgumentError, "at least 1"),
+    (lambda: lab.measure_swell(lab.sin, 2, at=np.nan), ArgumentError, "a finite number"),
+    (lambda: lab.measure_swell(lambda x: x * np.ones(2), 2), ArgumentError, "measure_swell needs a function that"),
     (lambda: lab.measure_swell("sin"), ArgumentError, "needs a function"),
     (lambda: lab.measure_swell(lambda x: x if x > 0 else -x), ConcretizationError, "value"),
     (lambda: lab.measure_swell(lambda x: 2.0), GradientError, "nothing on the tape"),

@@ -78,7 +78,8 @@ def two_steps_of_descent() -> list[Event]:
     events, x = leaf(1, "x", 2.0), 2.0
     for k in (2, 3):
         events += [*op(k, "multiply", (1, 1), x * x), BackwardStarted(k, 1, 0)]
-        events += [*rule(k, "multiply", 1.0, {0: (1, x), 1: (1, x)}, 2), *stored(1, 2 * x), BackwardFinished(k, 1, 0)]
+        events += rule(k, "multiply", 1.0, {0: (1, x), 1: (1, x)}, 2)
+        events += [*stored(1, 2 * x), BackwardFinished(k, 1, 0, "")]
         x -= 0.2 * x
         events += [*written(1, x), GradientCleared(1)]
     return events
@@ -95,7 +96,7 @@ def walk(accumulated: bool = False) -> list[Event]:
         BackwardStarted(4, 2, 0), *rule(4, "add", 1.0, {0: (3, 1.0), 1: (1, 1.0)}, 2),
         *rule(3, "multiply", 1.0, {0: (1, 3.0), 1: (2, 2.0)}, 2),
         *stored(2, 2.0, accumulated), *stored(1, 4.0, accumulated),
-        BackwardFinished(4, 2, 0),
+        BackwardFinished(4, 2, 0, ""),
     ]  # fmt: skip
 
 

@@ -163,6 +163,18 @@ def test_nan_is_named_with_the_operation_in_which_it_began(run, controls):
     assert "the loss became nan at step 3: first nan or inf in log (cell In [3]" in controls._parts["text"].text
 
 
+def test_the_way_back_of_a_run_that_has_ended_does_not_say_that_it_can_go_on(run, controls):
+    run.state, run.progress, run.reason = "failed", (7, 10), "rank 0 was lost"
+    controls.refresh()
+    controls._parts["Back to sound state"].click()
+    assert run.rewound.wait(30)
+    for thread in threading.enumerate():
+        if thread.name == "lab-rewind":
+            thread.join(30)
+    assert "This run has ended: another one, of the same model, goes on from here." in controls._parts["text"].text
+    assert "lower it" not in controls._parts["text"].text
+
+
 def test_an_explosion_without_nan_is_named_and_the_way_back_says_what_to_do(run, controls):
     back = controls._parts["Back to sound state"]
     run.recording, run.progress = training([2.0, 1.0, 40.0, 50.0, 60.0, 55.0, 70.0]), (7, 10)

@@ -340,3 +340,22 @@ def test_the_norm_of_no_entries_is_0():
     lines = [text for node in scene.nodes for text in (node.sublabel, node.gradient, node.aria)]
     assert any("0×3 norm 0.0" in text for text in lines), lines
     assert not [text for text in lines if "nan" in text]
+
+
+def test_a_walk_that_stopped_says_why_and_what_runs_afterwards_is_no_part_of_it():
+    x = lab.tensor(2.0, requires_grad=True, name="x")
+
+    def refuse(g):
+        raise ValueError("mine")
+
+    with lab.record() as rec:
+        y = x * 3.0
+        y.register_hook(refuse)
+        with pytest.raises(ValueError, match="mine"):
+            y.backward()
+        stopped = len(rec)
+        lab.exp(x)
+    view = GraphView(rec)
+    assert view.sentence_at(stopped) == "Backward from v₁ stopped, no gradient was stored: ValueError: mine."
+    assert "stopped before any tensor of yours got a gradient" in view.picture_at(stopped).caption
+    assert not [n for n in view.picture_at(len(rec)).nodes if n.kind == "frame"], "exp is the learner's, not backward's"

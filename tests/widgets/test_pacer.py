@@ -60,11 +60,36 @@ def test_large_pictures_stay_within_the_bytes_of_a_second():
     assert 8 * BYTES_PER_SECOND <= hosts[0].sent * 50_000 <= 12 * BYTES_PER_SECOND
 
 
-def test_a_browser_that_never_acknowledges_gets_five_pictures_a_second():
+def test_a_browser_that_never_acknowledges_gets_ever_fewer_pictures_and_never_none():
     clock = Clock()
     pacer, hosts = Pacer(clock, thread=False), [Fake(acknowledges=False)]
     run(pacer, clock, hosts, 10.0)
-    assert 45 <= hosts[0].sent <= 53
+    assert hosts[0].sent == 2 + 5, "two ahead, then after 0.2, 0.4, 0.8, 1.6, 3.2 seconds"
+    run(pacer, clock, hosts, 50.0)
+    assert 7 + 9 <= hosts[0].sent <= 7 + 11, "one in five seconds"
+
+
+def test_one_that_answers_again_gets_all_it_can_take():
+    clock = Clock()
+    pacer, host = Pacer(clock, thread=False), Fake(acknowledges=False)
+    run(pacer, clock, [host], 60.0)
+    host.ahead, host.acknowledges, before = 0, True, host.sent
+    pacer.acknowledged()
+    run(pacer, clock, [host], 1.0)
+    assert host.sent - before > 20
+
+
+def test_what_ticks_does_so_seldom_while_no_page_keeps_up():
+    clock = Clock()
+    pacer, silent, lively = Pacer(clock, thread=False), Fake(acknowledges=False), Fake()
+    ticks = []
+    keep = lambda: ticks.append(clock.now)  # noqa: E731 - held weakly
+    pacer.every(keep)
+    run(pacer, clock, [silent], 10.0)
+    alone, ticks[:] = len(ticks), []
+    run(pacer, clock, [silent, lively], 10.0)
+    assert alone < 35
+    assert len(ticks) > 100
 
 
 def test_one_silent_browser_does_not_slow_the_others():

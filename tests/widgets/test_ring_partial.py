@@ -44,6 +44,18 @@ def test_while_recording_the_newest_is_shown_and_who_is_missing_is_named():
         assert emit(events[-2:]).startswith("All 4 ranks left")
 
 
+def test_a_rank_that_left_is_not_judged_before_all_have_told_what_they_did():
+    """Each rank's events come in batches of their own, so those of one that left may be there before another's."""
+    events = collective("all_reduce", "ring", ranks_of(3))
+    of_one = [(rank, event) for rank, event in events if rank == 1]
+    late = [pair for pair in events if pair not in of_one]
+    for n in (0, len(late) // 2, len(late) - 1):
+        scene = scenes(RingView(told([*of_one, *late[:n]])))[-1]
+        assert {node.state for node in scene.nodes} & {"trouble"} == set(), n
+    end = scenes(RingView(told([*of_one, *late])))[-1]
+    assert {node(end, f"r{rank}").state for rank in range(3)} == {"done"}
+
+
 def test_one_rank_alone_has_nothing_to_move():
     view = RingView(recorded("all_reduce", "ring", [np.ones(3)]))
     assert view.sentence_at(stops(view)[-1]) == "One rank: every rank holds the sum of all parts, without a step."

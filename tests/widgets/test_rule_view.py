@@ -22,7 +22,7 @@ def comparison(expected, actual, what="f"):
 
 def experiment():
     return recorded([
-        RuleCheckBegun("f"), comparison(EXPECTED, EXPECTED), comparison(EXPECTED, ACTUAL),
+        RuleCheckBegun("f", 1e-6), comparison(EXPECTED, EXPECTED), comparison(EXPECTED, ACTUAL),
         FaultFound("custom g", "x[1]", "/home/somebody/mine.py, line 3"),
     ])  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_a_right_rule_has_no_marks():
 def test_rounding_of_a_right_rule_has_no_colour():
     fields = {"actual": (1.0, 2.0 + 1e-14, 3.0, -4.0), "errors": (0.0, 1e-3, 0.0, 0.0)}
     rounded = replace(comparison(EXPECTED, EXPECTED), **fields)
-    *_, between, _ = RuleView(recorded([RuleCheckBegun("f"), rounded])).picture_at(2).figure.data
+    *_, between, _ = RuleView(recorded([RuleCheckBegun("f", 1e-6), rounded])).picture_at(2).figure.data
     assert (between.zmin, between.zmax) == (-4.0, 4.0)
 
 
@@ -61,7 +61,7 @@ def test_the_words_name_the_worst_entry_and_the_fault_without_folders():
 
 
 def test_entries_that_are_no_numbers_leave_a_gap():
-    rec = recorded([RuleCheckBegun("f"), comparison([[float("nan"), 1.0], [2.0, 3.0]], [[1.0, 1.0], [2.0, 3.0]])])
+    rec = recorded([RuleCheckBegun("f", 1e-6), comparison([[float("nan"), 1.0], [2.0, 3.0]], [[1.0, 1.0], [2.0, 3.0]])])
     picture = RuleView(rec).picture_at(2)
     assert picture.figure.data[0].zmax == 3.0
     assert list(picture.figure.data[-1].x) == ["x[0]"]

@@ -57,7 +57,8 @@ def test_an_untracked_array_of_a_run_is_named_as_an_array():
 
 def with_hook(contribution, gradient):
     events = [*leaf(1, "x", 2.0), *op(2, "multiply", (-1, 1), 6.0, ("3.0", "")), BackwardStarted(2, 1, 0)]
-    events += [*rule(2, "multiply", 1.0, {1: (1, contribution)}, 2), *stored(1, gradient), BackwardFinished(2, 1, 0)]
+    events += rule(2, "multiply", 1.0, {1: (1, contribution)}, 2)
+    events += [*stored(1, gradient), BackwardFinished(2, 1, 0, "")]
     return recorded(events)
 
 

@@ -160,12 +160,18 @@ class RunControls:
         def work() -> None:
             self._ask(self.run.rewind)
             if not self._message:
-                rate = self.run.hyperparameters.get("learning_rate")
-                known = "" if rate is None else f" The learning rate is still {short(rate)}: lower it, then go on."
-                self._message = f"Back at step {self.run.progress[0]:,}, where the state was sound.{known}"
+                then = self._after_rewind()
+                self._message = f"Back at step {self.run.progress[0]:,}, where the state was sound.{then}"
                 self.refresh()
 
         threading.Thread(target=contextvars.copy_context().run, args=(work,), name="lab-rewind", daemon=True).start()
+
+    def _after_rewind(self) -> str:
+        """How one goes on from there."""
+        if self.run.state in ENDED:
+            return " This run has ended: another one, of the same model, goes on from here."
+        rate = self.run.hyperparameters.get("learning_rate")
+        return "" if rate is None else f" The learning rate is still {short(rate)}: lower it, then go on."
 
     def _set(self, name: str, value: float) -> None:
         if value != self._known.get(name):

@@ -48,7 +48,7 @@ class StepPicture:
         elif self.run.is_inside:
             self._held_in = self.run.progress[0]
             self._show(PipelineView if "action" in self.run.units else RingView, self.run.recording)
-        if isinstance(self.view, PipelineView):  # between two clicks it is not held, and in the same step
+        if isinstance(self.view, PipelineView | RingView):  # between two clicks it is not held, and in the same step
             self._follow(self.run.progress[0] == self._held_in)
 
     def close(self) -> None:

@@ -53,12 +53,14 @@ export function createChart(root, Plotly, options = {}) {
   });
   resizing.observe(plot);
 
+  // Resolves when it is painted, or at once where it has to wait for room or for plotly.
   function draw(next) {
-    if (next === tree) return;
+    if (next === tree) return undefined;
     tree = next;
     surround(tree);
     plot.setAttribute("aria-label", `${tree.title || tree.caption || "chart"}. Arrow keys walk along the points, Enter selects.`);
-    wake();
+    if (width && !drawing && !frame) return paint();
+    return wake();
   }
 
   function wake() {

@@ -57,14 +57,24 @@ export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-// Says a new text to a screen reader, once things have settled.
+const SETTLED = 300; // ms without another text: then things have settled
+const SAY_EVERY = 5000; // ms after which a text is said though others keep coming, as in a training that runs
+
+// Says a new text to a screen reader, once things have settled, or every few seconds while they do not.
 export function announcer(element) {
   let timer;
-  let first = true;
+  let latest = "";
+  let since = null;
+  let never = true;
   return (text) => {
+    latest = text;
+    since ??= performance.now();
     clearTimeout(timer);
-    timer = setTimeout(() => setText(element, text), first ? 0 : 300);
-    first = false;
+    const wait = never ? 0 : Math.max(0, Math.min(SETTLED, since + SAY_EVERY - performance.now()));
+    timer = setTimeout(() => {
+      [since, never] = [null, false];
+      setText(element, latest);
+    }, wait);
   };
 }
 

@@ -1,8 +1,9 @@
-// The page's side of widgets/live/host.py: keeps the picture, applies numbered patches, draws once per animation frame,
+// The page's side of widgets/live/host.py: keeps the picture, applies numbered patches, draws when it is its turn,
 // acknowledges what was drawn, and asks for the whole picture when a number is missing.
 import { whenGone } from "./gone.js";
 import { hearLate } from "./late.js";
 import { applyPatch } from "./patch.js";
+import { inTurn } from "./turns.js";
 
 const GONE = "The kernel was restarted: this is the last picture. Run the cell again.";
 const DEAF = "The page was too busy when this picture opened: it stays as it is. Run the cell again.";
@@ -87,10 +88,11 @@ export default () => {
       tree = model.get("picture") ? JSON.parse(model.get("picture")) : undefined;
       seq = model.get("seq");
 
-      const drawn = () => {
+      const drawn = async () => {
         dirty = false;
-        for (const view of views) view.draw(tree);
-        model.send({ ack: seq });
+        const number = seq;
+        await Promise.all([...views].map((view) => view.draw(tree)));
+        model.send({ ack: number });
         // What "save widget state" writes should be what is seen. Kept in the page only: nothing goes to the kernel.
         clearTimeout(saving);
         saving = setTimeout(() => {
@@ -114,7 +116,7 @@ export default () => {
         for (const arrive of arrivals.splice(0)) arrive();
         if (!dirty) {
           dirty = true;
-          requestAnimationFrame(drawn);
+          inTurn(drawn);
         }
       };
       const forget = whenGone(model, (ended) => {

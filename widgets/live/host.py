@@ -39,7 +39,7 @@ class Host(Heard):
         pacer: who decides when to send; tests bring their own.
     """
 
-    _esm = bundle("patch.js", "gone.js", "late.js", "host.js")
+    _esm = bundle("patch.js", "gone.js", "late.js", "turns.js", "host.js")
     accepts: ClassVar[type] = Scene
 
     library = traitlets.Unicode().tag(sync=True)
@@ -151,7 +151,7 @@ class Host(Heard):
             self._acked = max(self._acked, min(content["ack"], self._number))
             self._pacer.acknowledged()
         if "resync" in content:
-            self._whole = True
+            self._whole, self._acked = True, self._number  # somebody is there, and waits
             self._pacer.request(self)
         for said, callbacks in (("select", self._on_select), ("fold", self._on_fold), ("pin", self._on_pin)):
             if isinstance(content.get(said), str):

@@ -2,7 +2,7 @@
 
 A flood of messages is dropped silently on its way to the browser, and takes the reply of the running cell with it. So
 pacing is a rule of correctness: at most 30 messages and 300 kB a second, the latest picture wins, each host at most 2
-pictures ahead.
+pictures ahead. A page that cannot keep up gets fewer: the more pictures it owes an answer to, the longer it has.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ TICKS_PER_SECOND = 15.0
 MOST_AHEAD = 2
 """Pictures that a host may be ahead of the browser's acknowledgements."""
 SILENT_AFTER = 0.2
-"""Seconds without an acknowledgement after which a host goes on at this pace: a hidden tab never acknowledges."""
+"""Seconds without an acknowledgement after which a host goes on, at first: a hidden tab never does. Each picture
+that is sent so doubles them, since it may as well be a page that has too much to draw."""
+MOST_SILENT = 5.0
+"""Seconds that they grow to."""
+SLOW_TICKS_PER_SECOND = 2.0
+"""Of the callbacks, while no page keeps up: what they say has to be drawn, too."""
 LINGER = 1.0
 """Seconds that the thread waits for new work before it ends."""
 
@@ -151,8 +156,9 @@ class Pacer:
                 self.forget(callback)
                 _tell(getattr(callback, "__self__", None), "tick_failed", why)
             end = self._clock()
+            rate = TICKS_PER_SECOND if self._keeps_up(end) else SLOW_TICKS_PER_SECOND
             # A picture may take a third of the time at most: the rest belongs to what it watches.
-            tick.due = max(begin + 1 / TICKS_PER_SECOND, end + 2 * (end - begin))
+            tick.due = max(begin + 1 / rate, end + 2 * (end - begin))
         with self._awake:
             return min((max(0.0, tick.due - self._clock()) for tick in self._ticks), default=None)
 
@@ -188,7 +194,13 @@ class Pacer:
     def _host_wait(self, host: Sender, now: float) -> float:
         if host.ahead < MOST_AHEAD:
             return 0.0
-        return max(0.0, self._sent_at.get(host, float("-inf")) + SILENT_AFTER - now)
+        patience = min(MOST_SILENT, SILENT_AFTER * 2.0 ** min(host.ahead - MOST_AHEAD, 10))
+        return max(0.0, self._sent_at.get(host, float("-inf")) + patience - now)
+
+    def _keeps_up(self, now: float) -> bool:
+        """Whether some page answers, of those that were sent something lately; so they do if none was."""
+        lately = [host for host, sent_at in self._sent_at.items() if now - sent_at < 2 * MOST_SILENT]
+        return not lately or any(host.ahead < MOST_AHEAD for host in lately)
 
     def _wake(self) -> None:
         if self._threaded and self._thread is None:

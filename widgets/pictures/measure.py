@@ -24,9 +24,10 @@ def text_width(text: str, size: float = 14.0, *, bold: bool = False) -> float:
         >>> text_width("") == 0.0 < text_width("il") < text_width("mw")
         True
     """
-    return sum(_em(c) for c in text) * size * (1.1 if bold else 1.0)
+    return sum(map(_em, text)) * size * (1.1 if bold else 1.0)
 
 
+@lru_cache(8192)
 def _em(c: str) -> float:
     if c in _NARROW:
         return 0.36

@@ -122,6 +122,8 @@ class Now(NamedTuple):
 
     kind: str = ""
     node: int = -1
+    error: str = ""
+    """Of a finish: what a rule or a hook raised, so that no gradient was stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +277,7 @@ class _Pen:
                 self._clear(event.node)
             case BackwardFinished():
                 self.walking = tuple(walk for walk in self.walking if walk != (event.rank, event.root))
-                self.now = Now("finish", event.root)
+                self.now = Now("finish", event.root, event.error)
             case _:
                 pass  # of a node beyond the limit
 

@@ -215,7 +215,7 @@ def clipped(text: str, most: int = 30, *, middle: bool = False) -> str:
         >>> clipped("a\nvery long name indeed", 12), clipped("v₁ = data 8×64 @ weight", 15, middle=True)
         ('a very long…', 'v₁ = da… weight')
     """
-    flat = "".join(c if c.isprintable() else " " for c in text)
+    flat = text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
     if len(flat) <= most:
         return flat
     end = (most - 1) // 2 if middle else 0

@@ -251,10 +251,12 @@ class ValueWritten(Event):
 
 @event
 class BackwardFinished(Event):
-    """The walk ended."""
+    """The walk ended: it came to its end, or a rule or a hook raised."""
 
     root: int
     n_nodes: int
     level: int
+    error: str
+    """What was raised, "TypeError: ...": then no leaf has got a gradient. "" if it came to its end."""
 
     per_operation: ClassVar[bool] = True

@@ -180,6 +180,8 @@ class RuleCheckBegun(Event):
     """`lab.measure_rule` begins: derivatives of a function are held against differences, entry by entry."""
 
     function: str
+    tolerance: float
+    """What an entry may be off, relative to the larger of itself and a tenth of the largest."""
 
 
 @event

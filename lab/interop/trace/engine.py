@@ -53,7 +53,7 @@ class EngineTeller(Teller):
                 found = [w for w in walks if (w.started.root, w.started.level) == (event.root, event.level)]
                 if found:
                     walks.remove(found[-1])
-                    yield self._walked(found[-1], now)
+                    yield self._walked(found[-1], now, **({"error": event.error} if event.error else {}))
             case _:
                 yield from self._in_walk(event, walks, process)
 

@@ -18,7 +18,7 @@ from widgets.tape.tape import FORGOTTEN, Entry, Tape, newest_first
 from widgets.views.graph.board import Board, Key, Link
 from widgets.views.graph.group import Group
 from widgets.views.graph.parts import MOST_TONE, WHOLE, marks_of, on_edge
-from widgets.views.graph.plan import lines
+from widgets.views.graph.plan import lines_below
 from widgets.views.graph.telling import gradient_words
 
 LINE = 168.0
@@ -166,12 +166,12 @@ class Drawing:
 
     def _entry(self, place: tuple[str, float, float, float, float], entry: Entry) -> Node:
         """The box of a leaf or an operation."""
-        _, value, gradient = lines(entry, self.called.short)
         formula = wording.formula(entry, self.called.short)
         whole, label = wording.clipped(formula, WHOLE), self._labels.get(formula)
         if label is None:
             label = wording.fitted(entry, self.called.short, lambda text: text_width(text, bold=True) <= LINE)
             label = self._labels[formula] = clip(label, LINE, bold=True)
+        value, gradient = lines_below(entry)
         kind = "leaf" if not entry.op else "op" if self.board.groups.users.get(entry.node) else "output"
         seen = entry.gradient
         tone = None

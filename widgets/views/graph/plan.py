@@ -94,8 +94,13 @@ def _standing(bands: Bands) -> Plan:
 def lines(entry: Entry, called: Mapping[int, str]) -> Lines:
     """The three lines of a box: what it is, its value, its gradient."""
     label = wording.clipped(wording.fitted(entry, called, lambda text: len(text) <= LETTERS))
+    return label, *lines_below(entry)
+
+
+def lines_below(entry: Entry) -> tuple[str, str]:
+    """The second and the third line of a box: its value, its gradient."""
     value = wording.short(entry.value) or f"{wording.shape(entry.shape)} {entry.dtype}"
-    return label, wording.clipped(value), wording.clipped(gradient_line(entry))
+    return wording.clipped(value), wording.clipped(gradient_line(entry))
 
 
 def signed(state: Tape) -> dict[int, float]:

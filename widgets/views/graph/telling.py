@@ -25,6 +25,8 @@ def caption(state: Tape, toned: bool = False) -> str:
         point = 'a cleared gradient is back to "no gradient yet"; the next walk stores a new one.'
     elif state.now.kind == "written":
         point = "a tensor of yours got new numbers; what was computed from it before keeps its number."
+    elif state.now.error:
+        point = f"backward stopped before any tensor of yours got a gradient: {state.now.error}."
     elif state.now.kind in {"finish", "stored"}:
         point = f"a gradient is the sum of what came back along all arrows that leave a box{_and_more(state)}."
     else:
@@ -52,7 +54,10 @@ def why_empty(state: Tape, *, ended: bool, trained: bool) -> str:
     if state.n_walks:
         return "A backward walk ran, but not what it walks over: its forward ran before the recording began."
     if trained:
-        return "These are the steps of a training, without the graph of each: LossView shows them."
+        return (
+            "These are the steps of a training, without the graph of each: LossView shows them."
+            " One that is stepped by operation has its graph in run.graph: GraphView(run.graph)."
+        )
     if not ended:
         return "Nothing was recorded yet: each operation that runs adds a box."
     return (
@@ -88,7 +93,7 @@ def sentence(state: Tape, called: Mapping[int, str]) -> str:
     """What happened last, in one sentence for the label of the player and for screen readers."""
     entry = state.entries.get(state.now.node)
     if not state.now.kind or entry is None:
-        return "Backward finished." if state.now.kind == "finish" else "Nothing happened yet."
+        return "Backward ended." if state.now.kind == "finish" else "Nothing happened yet."
     name = called[entry.node]
     if state.now.kind == "op":
         value = wording.short(entry.value)
@@ -103,6 +108,8 @@ def sentence(state: Tape, called: Mapping[int, str]) -> str:
     if state.now.kind == "stored":
         return f"{name}: {gradient_words(entry)}."
     if state.now.kind == "finish":
+        if state.now.error:
+            return f"Backward from {name} stopped, no gradient was stored: {state.now.error}."
         return f"Backward from {name} finished."
     sent = []
     for i, target in enumerate(state.targets.get(entry.node, ())):

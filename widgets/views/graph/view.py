@@ -19,7 +19,7 @@ from lab.events import (
     GradientStored,
     OpRecorded,
     RuleApplied,
-    StepFinished,
+    RunStarted,
     ValueSeen,
     ValueWritten,
 )
@@ -228,7 +228,7 @@ class GraphView(View[Tape]):
     def _why_empty(self, state: Tape) -> str:
         rec = self.recording
         ended = not rec.live and not self._end(state).entries
-        words = why_empty(state, ended=ended, trained=len(rec.positions(StepFinished)) > 0)
+        words = why_empty(state, ended=ended, trained=len(rec.positions(RunStarted)) > 0)
         return words + shown_by(rec, "GraphView") * words.startswith("Nothing was recorded:")
 
     # --- the inspector ---

@@ -68,6 +68,12 @@ class Collective:
         short = (self.lost.keys() | self.failed.keys() | self.stopped) - self.finished
         return tuple(sorted(short | self.failed.keys())) if short else ()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all ranks left, or came to an end without."""
+        about = self.about
+        return about is not None and len(self.finished.union(self.broken)) >= about.world_size
+
     def folded(self, event: Event, wanted: int | None) -> Collective:
         """With one more event.
 

@@ -169,7 +169,7 @@ def _sizes(n: int, n_pieces: int, hub: int | None) -> tuple[Point, Point]:
     if n_pieces == 1:
         width = 2 * PAD + (156.0 if n <= 6 else 108.0)
     else:
-        width = 2 * PAD + (116.0 if columns == 1 else 2 * (110.0 if n <= 4 else 94.0) + 8)
+        width = 2 * PAD + (136.0 if columns == 1 else 2 * (110.0 if n <= 4 else 94.0) + 8)
     gap = (16.0, 96.0) if hub is not None else (116.0 if n <= 4 else 64.0, 62.0)
     return (width, TITLE + rows * ROW + FOOT), gap
 

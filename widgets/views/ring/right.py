@@ -69,7 +69,8 @@ def fault(state: Collective, plan: Plan, cell: Cell, rank: int, k: int) -> list[
 
     The most telling comes first: parts that are there twice, then parts that are missing, then the numbers.
     """
-    if wrong(cell, plan, rank, k, ended=rank in state.finished):
+    over = rank in state.finished and state.is_over  # before, what came of others may not have been told yet
+    if wrong(cell, plan, rank, k, ended=over):
         return ["twice in the sum" if max(cell.counts) > 1 else "unfinished"]
     if overflowed(state, plan, cell, k):
         return ["overflowed"]

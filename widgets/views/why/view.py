@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.autograd import Tensor
-from lab.autograd.explanation import Explanation, gradient_of, number_of
+from lab.autograd.asked import number_of
+from lab.autograd.explanation import Explanation, gradient_of
 from lab.errors import LabError, ViewError
 from lab.events import BackwardFinished, Event, GradientCleared, GradientStored, LeafUsed
 from widgets.asking.panel import Panel, Question
