@@ -30,6 +30,7 @@ _ROOMS: dict[str, str] = {
     "lab.experiments.errors": "measure_errors",
     "lab.experiments.memory": "measure_memory",
     "lab.experiments.rule": "measure_rule",
+    "lab.experiments.saved": "saved_values",
     "lab.experiments.slopes": "measure_slopes",
     "lab.experiments.swell": "measure_swell",
     "lab.events": "Recording first_difference first_nonfinite listen record",

@@ -40,6 +40,7 @@ class Spec(NamedTuple):
         return math.prod(self.shape)
 
 
+@lru_cache(maxsize=1024)
 def broadcast(*shapes: Shape, op: str = "broadcast") -> Shape:
     """The shape that arrays of these shapes broadcast to, by NumPy's rule.
 

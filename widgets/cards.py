@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import html
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +30,8 @@ TICK, CROSS, DOTS, GAP = "\u2713", "\u2717", "\u2026", "\u2194"
 
 KEPT = 4
 """So many gaps of one prediction stay alive in the page."""
+SOON = 1.0
+"""Seconds within which what a field says belongs to the Enter before it."""
 
 Plot = Callable[[Prediction], Chart]
 """Draws a prediction; `guess` and `outcome` are None as long as there is nothing to draw."""
@@ -145,15 +149,19 @@ class PredictCard(Card):
         self._gaps: list[GapCard] = []
         self._lock = threading.Lock()
         self._error = ""
+        self._since_enter = -math.inf
         self.input = _input(prediction, name)
         self.button = ipw.Button(description="Commit", tooltip=f"Commit to your prediction of {name}")
         self.status = Spoken()
         question = ipw.HTML(f"<b>Predict {html.escape(name)}</b> {html.escape(prediction.question)}")
         super().__init__()
-        row = ipw.VBox if prediction.choices else ipw.HBox
         unit = [ipw.Label(unit_words(prediction.unit))] if prediction.unit else []
-        self.children = (question, row([self.input, *unit, self.button]), self.status, self._hide_twin())
+        way = "column" if prediction.choices else "row wrap"
+        row = ipw.Box([self.input, *unit, self.button], layout=ipw.Layout(display="flex", flex_flow=way, width="100%"))
+        self.children = (question, row, self.status, self._hide_twin())
         self.button.on_click(self._clicked)
+        self.input.on_msg(self._entered)
+        self.input.observe(self._left, "value")
         self._refresh()
 
     @property
@@ -197,6 +205,17 @@ class PredictCard(Card):
         except LabError as why:
             self._error = f"{why.problem} ({why.given}); {why.hint}"
             self._refresh()
+
+    def _entered(self, _input: object, content: object, _buffers: object) -> None:
+        """Enter was pressed in the field, which says so before it says what is written there."""
+        if isinstance(content, dict) and content.get("event") == "submit":
+            self._since_enter = time.monotonic()
+            if str(self.input.value).strip():
+                self._clicked(self.input)
+
+    def _left(self, _change: object) -> None:
+        if time.monotonic() - self._since_enter < SOON:
+            self._clicked(self.input)
 
     def _state(self) -> str:
         p = self.prediction

@@ -19,7 +19,7 @@ from lab.errors import LabError, ViewError
 from lab.events import Event, bus
 from widgets.fold import Events, Fold, Positions, Stretch, merged
 from widgets.landmarks import Landmarks, landmarks_of
-from widgets.live.showing import close, display_twice, failure
+from widgets.live.showing import close, display_twice, ended, failure
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene, lit_up
 from widgets.provenance import Provenance, provenance_of
@@ -154,6 +154,8 @@ class View(ABC, Generic[S]):
             picture, (made, words) = self.picture(state), self._provenance(live)
             if self.spot is not None and position >= self.spot.since:
                 picture = self.spotlit(picture, state, self.spot)
+            if position >= len(self.recording) and not self.recording.live:
+                picture = ended(picture)
             return replace(picture, made=made, provenance=words)
         except LabError:  # three lines of its own say what is wrong
             raise

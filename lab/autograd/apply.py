@@ -7,6 +7,7 @@ the common case, a few small arrays on the ordinary tape, pays for nothing else.
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,7 @@ from lab.autograd.interpreter import Tracer, bind
 from lab.autograd.observe import observe_binary, observe_unary, remember_line
 from lab.autograd.plain import apply_plain, explain, operand
 from lab.autograd.pull import binary_pull, general_pull, unary_pull
-from lab.autograd.tape import NO_PARAMS, Node, fit_of, next_id
+from lab.autograd.tape import NO_PARAMS, Node, NodeOfTwo, fit_of, next_id
 from lab.autograd.tensor import Tensor
 from lab.config import STATE
 from lab.errors import ArgumentError
@@ -124,7 +125,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
     }
     save_both, save_x, save_y = save[True, True], save[True, False], save[False, True]
     tracked = bool(both)
-    number = weak if elementwise else _as_it_is
+    number, of_numbers = weak if elementwise else _as_it_is, _OF_NUMBERS.get(forward)
     op.pull = binary_pull(op)
 
     def apply(x: Any, y: Any, /) -> Any:  # noqa: C901 - likewise
@@ -155,7 +156,10 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
         else:
             return bind(op, (x, y), NO_PARAMS)
         try:
-            out = forward(a, b)
+            if of_numbers is not None and not a.shape and not b.shape and a.dtype is b.dtype and a.dtype.char in "fd":
+                out = of_numbers(a[()], b[()])
+            else:
+                out = forward(a, b)
         except Exception as why:  # noqa: BLE001 - whatever NumPy says is said again in the lab's words
             raise explain(op, (a, b), NO_PARAMS, why) from None
         if type(out) is not _ndarray:
@@ -169,9 +173,9 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
         if state.frozen >= 0:
             made.node = None
             return made
-        node = _new(Node)
+        node = _new(NodeOfTwo)
         node.id = next_id()
-        node.op, node.parents, node.params = op, (parent_a, parent_b), NO_PARAMS
+        node.op, node.a, node.b, node.params = op, parent_a, parent_b, NO_PARAMS
         wanted = save_x if parent_b is None else save_y if parent_a is None else save_both
         node.saved = (
             out if wanted[0] else None,
@@ -181,7 +185,7 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
         if a.dtype is b.dtype and (not elementwise or a.shape == b.shape):
             node.fit = None
         else:
-            node.fit = fit_of(node.parents, (a, b), out, elementwise)
+            node.fit = fit_of((parent_a, parent_b), (a, b), out, elementwise)
         node.hooks, node.where = None, ""
         made.node = node
         if state.anomaly:
@@ -235,6 +239,12 @@ def weak(number: float, other: Any) -> Any:
         except OverflowError:  # a comparison takes it as it is; anything else will say why not
             return number
     return _asarray(number)
+
+
+_OF_NUMBERS: dict[Any, Callable[[Any, Any], Any]] = {
+    np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.true_divide: operator.truediv
+}  # fmt: skip
+"""What does the same to two of NumPy's numbers, in a tenth of the time of arrays without axes."""
 
 
 def _as_it_is(number: float, _other: Any) -> Any:

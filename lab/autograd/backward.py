@@ -10,13 +10,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from lab.autograd import mutation
 from lab.autograd.observe import array_of, emit_value, hold_node, observe_rule
-from lab.autograd.tape import AnyNode, Leaf, Node, fold_eager
+from lab.autograd.tape import AnyNode, Leaf, Node, NodeOfTwo, fold_eager
 from lab.autograd.tensor import Tensor, _concrete, gradient_for, wrap
 from lab.config import STATE
 from lab.errors import GradientError
@@ -47,7 +48,7 @@ class Walk:
         leaves: dict[int, Leaf] = {}
         stack: list[AnyNode | None] = [root]
         flags, hooked = 0, False
-        pop, extend = stack.pop, stack.extend
+        pop, push, extend = stack.pop, stack.append, stack.extend
         while stack:
             node = pop()
             if node is None or (number := node.id) in found:
@@ -63,7 +64,11 @@ class Walk:
                 flags |= MASKS
             if op.singular:
                 flags |= SINGULAR
-            extend(node.parents)  # type: ignore[union-attr]
+            if type(node) is NodeOfTwo:  # most are, and a tuple of its parents would be made for this only
+                push(node.a)
+                push(node.b)
+            else:
+                extend(node.parents)  # type: ignore[union-attr]
         self.root, self.leaves = root, leaves
         self.nodes = [found[i] for i in sorted(found, reverse=True)]
         self.guarded = guarded_in(self.nodes) if flags == MASKS | SINGULAR else frozenset()
@@ -378,16 +383,17 @@ def _store(walk: Walk, grads: dict[int, Any], taken: set[int]) -> None:
     own = []
     for leaf in leaves:
         g = grads[leaf.id]
-        array = g.value if isinstance(g, Tensor) else np.asarray(g)
+        tracked = isinstance(g, Tensor)
+        array = g.value if tracked else np.asarray(g)
         if array.base is not None or id(array) in taken or not array.flags.writeable or leaf is walk.root:
             array = array.copy()
         taken.add(id(array))
-        own.append(wrap(array, g.node) if isinstance(g, Tensor) else array)
+        own.append(wrap(array, g.node) if tracked else array)
     while True:  # once more whenever another thread stored into one of the leaves meanwhile
         before = [leaf.grad for leaf in leaves]
         totals = [g if b is None else _total(b, g) for b, g in zip(before, own, strict=True)]
         with _STORING:
-            if all(leaf.grad is b for leaf, b in zip(leaves, before, strict=True)):
+            if all(map(is_, [leaf.grad for leaf in leaves], before)):
                 # One call into C, in which no interrupt can come between two leaves.
                 deque(map(setattr, leaves, repeat("grad"), totals), maxlen=0)
                 break

@@ -44,10 +44,12 @@ class Memory(NamedTuple):
     Attributes:
         samples: in order.
         peak: the most, also between two samples.
+        kept: between forward and backward: the graph with what it saved.
     """
 
     samples: tuple[Sample, ...]
     peak: int
+    kept: int
 
     @property
     def n_replayed(self) -> int:
@@ -142,11 +144,12 @@ def _measured(f: Callable[[], Tensor], meter: _Meter) -> Memory:
                 "measure_memory needs functions that return one number with a graph", given=f"{out!r}"[:60],
                 hint="lambda: f(x).sum(), with an x that has requires_grad=True",
             )  # fmt: skip
+        kept = tracemalloc.get_traced_memory()[0] - meter.before
         with _put_back(node):
             meter.walks = True
             out.backward()
         peak = tracemalloc.get_traced_memory()[1] - meter.before if meter.run else 0
-    return Memory(tuple(meter.samples), peak)
+    return Memory(tuple(meter.samples), peak, kept)
 
 
 @contextmanager

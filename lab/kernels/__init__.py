@@ -12,9 +12,12 @@ from lab.kernels.fuse import Fused, fuse
 from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
 from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_gradient
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
+from lab.kernels.normalizing import layer_norm, layer_norm_gradients
 from lab.kernels.optimizers import adagrad, adam, rmsprop, sgd
 from lab.kernels.pooling import max_pool, max_pool_gradient, places_of_max
-from lab.kernels.rows import add_rows, layer_norm, layer_norm_gradient, layer_norm_scale_gradient
+from lab.kernels.reductions import row_deviations, row_extremes_gradient, row_variances
+from lab.kernels.rows import add_rows
+from lab.kernels.softmax import softmax, softmax_gradient
 from lab.kernels.warm import warm
 
 __all__ = [
@@ -36,16 +39,20 @@ __all__ = [
     "im2col",
     "kernel",
     "layer_norm",
-    "layer_norm_gradient",
-    "layer_norm_scale_gradient",
+    "layer_norm_gradients",
     "max_pool",
     "max_pool_gradient",
     "numpy_namespace",
     "places_of_max",
     "rmsprop",
+    "row_deviations",
+    "row_extremes_gradient",
+    "row_variances",
     "scalar_namespace",
     "sgd",
+    "softmax",
     "softmax_cross_entropy",
     "softmax_cross_entropy_gradient",
+    "softmax_gradient",
     "warm",
 ]

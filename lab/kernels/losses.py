@@ -97,12 +97,29 @@ def sum_of_exp(x: NDArray[Any], top: Any) -> Any:
 
 
 @helper(fastmath=SUMMING)
+def write_exp(x: NDArray[Any], out: NDArray[Any], top: Any) -> Any:
+    """The same, and each of them to `out`."""
+    part = x.dtype.type(0)
+    for j in range(x.size):
+        out[j] = exp(x[j] - top)
+        part += out[j]
+    return part
+
+
+@helper(fastmath=SUMMING)
 def sum_of(x: NDArray[Any]) -> Any:
     """Sum in the dtype of x."""
     part = x.dtype.type(0)
     for j in range(x.size):
         part += x[j]
     return part
+
+
+@helper()
+def multiply_by(out: NDArray[Any], factor: Any) -> None:
+    """Multiply every entry."""
+    for j in range(out.size):
+        out[j] *= factor
 
 
 @kernel(twin=forward_twin, sample=_forward_sample)
@@ -158,16 +175,14 @@ def softmax_cross_entropy_gradient(logits: Matrix, labels: Labels, ct: Vector, o
     lanes = np.empty(LANES, logits.dtype)
     for row in range(n):
         top = largest_of(logits[row], lanes)
-        for j in range(c):
-            out[row, j] = exp(logits[row, j] - top)
         total = 0.0
         for start in range(0, c, BLOCK):
-            total += sum_of(out[row, start : min(start + BLOCK, c)])
+            stop = min(start + BLOCK, c)
+            total += write_exp(logits[row, start:stop], out[row, start:stop], top)
         label, scale = labels[row], logits.dtype.type(total)
         is_class = 0 <= label < c  # forward has said so, but who knows what was written since
         own = out[row, label] / scale if is_class else scale
         scale = ct[row] / scale
-        for j in range(c):
-            out[row, j] *= scale
+        multiply_by(out[row], scale)
         if is_class:
             out[row, label] = (own - 1) * ct[row]

@@ -118,24 +118,35 @@ def layer_norm(x: Any, scale: Any, shift: Any, *, epsilon: float = 1e-5) -> Any:
 @layer_norm.vjp(0, text="(c - mean(c) - z * mean(c * z)) / sqrt(variance + epsilon), c = ct * scale, z standardized x")
 def _layer_norm_vjp_x(ct: Any, _out: Any, x: Any, scale: Any, _shift: Any, *, epsilon: float) -> Any:
     if _fits(x, scale, ct):
-        slope = np.empty(x.shape, x.dtype)
-        kernels.layer_norm_gradient(_matrix(x), scale, _matrix(ct), _matrix(slope), epsilon)
-        return slope
+        return _gradients(ct, x, scale, epsilon)[0]
     return _slope(ct * scale, standardize(x, axis=-1, epsilon=epsilon), x, -1, epsilon)
 
 
 @layer_norm.vjp(1, text="sum of ct * standardized x")
 def _layer_norm_vjp_scale(ct: Any, _out: Any, x: Any, scale_like: Any, _shift: Any, *, epsilon: float) -> Any:
     if _fits(x, ct) and x.dtype == scale_like.dtype:
-        slope = np.zeros(scale_like.shape, x.dtype)
-        kernels.layer_norm_scale_gradient(_matrix(x), _matrix(ct), slope, epsilon)
-        return slope
+        return _gradients(ct, x, None, epsilon)[1]
     return fold(ct * standardize(x, axis=-1, epsilon=epsilon), tuple(scale_like.shape))
 
 
 @layer_norm.vjp(2, text="sum of ct")
 def _layer_norm_vjp_shift(ct: Any, _out: Any, _x: Any, _scale: Any, shift_like: Any, *, epsilon: float) -> Any:
     return fold(ct, tuple(shift_like.shape))
+
+
+@layer_norm.together
+def _layer_norm_together(ct: Any, _out: Any, x: Any, scale: Any, _shift: Any, *, epsilon: float) -> Any:
+    return _gradients(ct, x, scale, epsilon) if _fits(x, scale, ct) else None
+
+
+def _gradients(ct: Any, x: Any, scale: Any, epsilon: float) -> tuple[Any, Any, Any]:
+    """By x (not without a scale), scale and shift, in one go over the rows."""
+    n = x.shape[-1]
+    slope = np.empty((0, n) if scale is None else x.shape, x.dtype)
+    sums = np.empty(n, x.dtype), np.empty(n, x.dtype)
+    scale = sums[0] if scale is None else scale
+    kernels.layer_norm_gradients(_matrix(x), scale, _matrix(ct), _matrix(slope), *sums, epsilon)
+    return slope, *sums
 
 
 @layer_norm.jvp

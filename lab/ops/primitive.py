@@ -68,6 +68,7 @@ class Op:
         defaults: parameters and their defaults; a parameter is fixed when the op is recorded.
         complete: every argument has a rule (known from the first call on).
         pull: sends a node's cotangent to its parents; made with `apply`.
+        shared: the rules of all arguments in one pass over arrays, see `together`; None for most.
         joint: one rule for all arguments at once, `joint(node, ct, saved) -> [cotangents]`, in place of `rules`, which
             then only tell that there is one. Of a function with a rule of its own; None for every op of the table.
         forward: arrays in, array out: `forward(*arrays, **params)`.
@@ -100,7 +101,7 @@ class Op:
     __slots__ = (
         "apply", "arguments", "batch", "collective", "complete", "defaults", "doc", "elementwise", "error_samples",
         "fixed", "formula", "forward", "joint", "linear", "masks", "method", "name", "numpy", "precision", "pull",
-        "reference", "rules", "samples", "shape", "singular", "tangent", "variadic",
+        "reference", "rules", "samples", "shape", "shared", "singular", "tangent", "variadic",
     )  # fmt: skip
 
     def __init__(
@@ -145,6 +146,7 @@ class Op:
         self.batch: Callable[..., Any] | None = None
         self.shape: Callable[..., Spec] = self._shape_by_trial
         self.pull: Callable[..., None] | None = None
+        self.shared: Callable[..., Sequence[Any] | None] | None = None
         self.joint: Callable[..., list[Any]] | None = None
         self.complete = False
         self.apply: Callable[..., Any] = self._first
@@ -221,6 +223,14 @@ class Op:
             return rule
 
         return enter
+
+    def together(self, rules: F) -> F:
+        """Enter a fast twin of all rules at once: `rules(ct, out, *args, **params)`, the cotangents of all arguments.
+
+        It is asked on arrays where every argument is tracked, and may answer None: then the rules are, one by one.
+        """
+        self.shared = rules
+        return rules
 
     def jvp(self, rule: F) -> F:
         """Enter the forward-mode rule."""

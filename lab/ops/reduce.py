@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from lab import kernels
 from lab.errors import ShapeError
 from lab.ops.comparisons import where
 from lab.ops.exponentials import exp
@@ -40,7 +42,16 @@ def reduction(op: Op, check: Callable[[tuple[int, ...], Any], None] = lambda _sh
 
 
 _FEW = 4096
-"""Entries that are written out in less time than NumPy takes to make a broadcast view."""
+"""Entries that are written out in less time than NumPy takes to make a broadcast view, and that need no kernel."""
+
+
+def as_rows(x: Any, axis: Any) -> Any:
+    """A matrix whose rows are what is reduced, for a kernel; None where NumPy does as well, or it would be a copy."""
+    if type(x) is not np.ndarray or x.size <= _FEW or x.dtype.char not in kernels.FLOAT_CHARS or not x.flags.carray:
+        return None
+    axes = normal_axes(axis, x.ndim)
+    first = x.ndim - len(axes)
+    return x.reshape(math.prod(x.shape[:first]), -1) if axes and axes[0] == first else None
 
 
 def spread(ct: Any, x: Any, axis: Any) -> Any:
@@ -160,11 +171,12 @@ def _extreme(name: str, reduce: Callable[..., Any], numpy: Any, word: str) -> Op
 
     @op.vjp(text="ct to the extreme entries, shared between ties")
     def _vjp(ct: Any, out: Any, x: Any, *, axis: Any, keepdims: bool) -> Any:
+        rows = as_rows(x, axis) if type(ct) is np.ndarray and ct.dtype == x.dtype else None
+        if rows is not None:
+            slope = np.empty(x.shape, x.dtype)
+            kernels.row_extremes_gradient(rows, out.reshape(-1), ct.reshape(-1), slope.reshape(rows.shape))
+            return slope
         hit = x == spread(out, x, axis)
-        if type(axis) is int and type(hit) is np.ndarray and type(ct) is np.ndarray and _is_unique(hit, out):
-            found = np.zeros(x.shape, ct.dtype)  # a third of the time
-            np.put_along_axis(found, hit.argmax(axis, keepdims=True), ct.reshape(kept(x.shape, axis)), axis)
-            return found
         shares = sum_(hit * np.ones((), ct.dtype), axis=axis, keepdims=True)
         share = broadcast_to(reshape(ct, shape=kept(x.shape, axis)) / shares, shape=x.shape)
         return where(hit, share, np.zeros((), ct.dtype))
@@ -177,11 +189,6 @@ def _extreme(name: str, reduce: Callable[..., Any], numpy: Any, word: str) -> Op
 
     reduction(op, check)
     return op
-
-
-def _is_unique(hit: Any, out: Any) -> bool:
-    """Whether each extreme entry is met once."""
-    return bool(np.count_nonzero(hit) == out.size and not np.isnan(out).any())
 
 
 max_ = _extreme("max", np.maximum.reduce, np.max, "Largest")
@@ -240,12 +247,21 @@ def softmax(x: Any, *, axis: int = -1) -> Any:
     x = floating(x)
     if type(axis) is not int or not -x.ndim <= axis < x.ndim:
         one_axis(axis, x.ndim, op="softmax")
+    if (rows := as_rows(x, axis)) is not None:
+        out = np.empty(x.shape, x.dtype)
+        kernels.softmax(rows, out.reshape(rows.shape))
+        return out
     e = np.exp(x - _shift(x, axis))
     return narrowed(e / total(e, axis, True), x)
 
 
 @softmax.vjp(text="out * (ct - sum(ct * out))")
 def _softmax_vjp(ct: Any, out: Any, _x: Any, *, axis: int) -> Any:
+    rows = as_rows(out, axis) if type(ct) is np.ndarray and ct.dtype == out.dtype else None
+    if rows is not None:
+        slope = np.empty(out.shape, out.dtype)
+        kernels.softmax_gradient(rows, ct.reshape(rows.shape), slope.reshape(rows.shape))
+        return slope
     return out * (ct - sum_(ct * out, axis=axis, keepdims=True))
 
 

@@ -74,7 +74,8 @@ def transpose(x: Any, *, axes: Any = None) -> Any:
 
 @transpose.vjp(text="ct with its axes put back")
 def _transpose_vjp(ct: Any, _out: Any, _x: Any, *, axes: Any) -> Any:
-    return transpose(ct, axes=tuple(int(i) for i in np.argsort(_order(axes, ct.ndim))))
+    order = _order(axes, ct.ndim)
+    return transpose(ct, axes=tuple(map(order.index, range(ct.ndim))))
 
 
 @transpose.shaped

@@ -6,23 +6,20 @@ entries it is exactly 0, and so its gradient.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from lab import kernels
 from lab.errors import ArgumentError, ShapeError
 from lab.ops.comparisons import where
 from lab.ops.norms import shortest
 from lab.ops.primitive import Op, primitive
 from lab.ops.products import at_end, put_back
 from lab.ops.ranking import sort
-from lab.ops.reduce import SAMPLES, _add, is_half, mean, reduction, spread, sum_
+from lab.ops.reduce import SAMPLES, _add, as_rows, is_half, mean, reduction, spread, sum_
 from lab.ops.sample import Sample
 from lab.shapes import Spec, kept, normal_axes, reduced
-
-BLOCK = 1 << 16
-"""Entries that the passes of a variance go over together, so that they stay in the cache: half the time."""
 
 
 def _divisor(shape: tuple[int, ...], axis: Any, ddof: float, correction: float | None, op: str) -> tuple[int, float]:
@@ -39,15 +36,6 @@ def _divisor(shape: tuple[int, ...], axis: Any, ddof: float, correction: float |
     return n, max(n - (ddof if correction is None else correction), 0)
 
 
-def _blocks(x: Any, axes: tuple[int, ...]) -> Iterator[Any]:
-    """Parts of the first axis; one part if it is reduced or x is small."""
-    if not x.ndim or 0 in axes or x.size <= BLOCK:
-        yield ...
-        return
-    step = max(1, BLOCK // max(x[0].size, 1))
-    yield from (slice(i, i + step) for i in range(0, len(x), step))
-
-
 def _centred(x: Any, axes: tuple[int, ...], n: int, out: Any = None) -> Any:
     """X - mean."""
     middle = np.add.reduce(x, axis=axes, keepdims=True)
@@ -58,16 +46,15 @@ def _variance(x: Any, axis: Any, keepdims: bool, n: int, divisor: float, op: str
     """The variance of floats, those of float16 in float32."""
     axes = normal_axes(axis, x.ndim, op=op)
     x = x.astype(np.float32) if is_half(x) else x
-    out = np.empty(reduced(x.shape, axis, keepdims), x.dtype)
-    flat = axes == (x.ndim - 1,) and x.ndim == 2
+    if (rows := as_rows(x, axes)) is not None:
+        out = np.empty(reduced(x.shape, axis, keepdims), x.dtype)
+        kernels.row_variances(rows, out.reshape(-1), divisor)
+        return out
     with np.errstate(all="ignore"):
-        for part in _blocks(x, axes):
-            d = _centred(x[part], axes, n)
-            left = _add(d, axis=axes, keepdims=keepdims)  # what rounding left of the mean
-            squares = (np.einsum("ij,ij->i", d, d).reshape(left.shape) if flat
-                       else _add(np.multiply(d, d, out=np.asarray(d)), axis=axes, keepdims=keepdims))  # fmt: skip
-            out[part] = np.true_divide(squares - left * left / max(n, 1), divisor)
-    return out
+        d = _centred(x, axes, n)
+        left = _add(d, axis=axes, keepdims=keepdims)  # what rounding left of the mean
+        squares = _add(np.multiply(d, d, out=np.asarray(d)), axis=axes, keepdims=keepdims)
+        return np.true_divide(squares - left * left / max(n, 1), divisor)
 
 
 def _variance_rule(ct: Any, x: Any, axis: Any, n: int, divisor: float, op: str) -> Any:
@@ -80,12 +67,13 @@ def _variance_rule(ct: Any, x: Any, axis: Any, n: int, divisor: float, op: str) 
     axes = normal_axes(axis, x.ndim, op=op)
     out = np.empty(x.shape, np.result_type(ct.dtype, np.float32) if is_half(x) else x.dtype)
     with np.errstate(all="ignore"):
-        factor = np.asarray(ct.reshape(kept(x.shape, axis)) * scale)
-        for part in _blocks(x, axes):
-            d = out[part]
-            _centred(x[part].astype(out.dtype, copy=False), axes, n, out=d)
-            _centred(d, axes, n, out=d)
-            np.multiply(d, factor[part], out=d)
+        factors = np.asarray(ct.reshape(kept(x.shape, axis)) * scale, out.dtype)
+        if (rows := as_rows(x, axes)) is not None:
+            kernels.row_deviations(rows, factors.reshape(-1), out.reshape(rows.shape))
+        else:
+            _centred(x.astype(out.dtype, copy=False), axes, n, out=out)
+            _centred(out, axes, n, out=out)
+            np.multiply(out, factors, out=out)
     return out.astype(x.dtype, copy=False)
 
 

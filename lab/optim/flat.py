@@ -64,8 +64,8 @@ class FlatParameters:
             GradientError: a parameter has none.
         """
         found = []
-        for leaf in self.leaves:
-            gradient = leaf.grad
+        for p in self.parameters:
+            gradient = p.node.grad  # type: ignore[union-attr]  # of a Leaf, as `leaves` asks
             if gradient is None:
                 raise self._missing()
             found.append((gradient.value if isinstance(gradient, Tensor) else gradient).reshape(-1))

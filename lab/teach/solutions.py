@@ -121,6 +121,28 @@ def my_init(n_in, n_out, rng):
 def dead_share(outputs):
     return (outputs == 0).all(axis=0).mean()
 """,
+    "mean_loss": """\
+def mean_loss(loss_of, batches):
+    total = 0.0
+    for batch in batches:
+        total = total + loss_of(batch).item()
+    return total / len(batches)
+""",
+    "my_checkpoint": """\
+def my_checkpoint(f):
+    def forward(*args):
+        return f(*args), args
+
+    def backward(args, ct):
+        out, back = lab.vjp(f, *args)
+        return back(ct)
+
+    return lab.custom_vjp(f).defvjp(forward, backward)
+""",
+    "most_held": """\
+def most_held(n, k):
+    return k + n // k
+""",
     "my_first_plan": """\
 def my_first_plan(rank, world_size, n_chunks):
     for peer in range(1, world_size):

@@ -16,7 +16,7 @@ from lab import tree
 from lab.autograd import mutation
 from lab.autograd.interpreter import Tracer
 from lab.autograd.observe import array_of
-from lab.autograd.tape import Node, next_id
+from lab.autograd.tape import Leaf, Node, next_id
 from lab.autograd.tensor import Tensor
 from lab.errors import GradientError
 from lab.ops.random import Drawn
@@ -61,9 +61,9 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             with moment.again(), keys:
                 return tree.flatten(f(*args, **kwargs))[0]
 
-        name, arrays = getattr(f, "__name__", type(f).__name__), _arrays((args, kwargs))
+        name, given = getattr(f, "__name__", type(f).__name__), tree.flatten((args, kwargs))[0]
         for level, nodes in by_tape.items():
-            region = Region(name, again, arrays, outs, nodes, level)
+            region = Region(name, again, given, outs, nodes, level)
             for i, node in enumerate(nodes):
                 if node.saved is not None:
                     node.saved = Dropped(region, i)
@@ -78,22 +78,27 @@ class Region:
     Args:
         name: of the function, for errors.
         again: runs it once more and returns the leaves of its result.
-        arrays: those of its arguments.
+        given: the leaves of its arguments.
         outs: the leaves of its first result.
         nodes: in the order of recording; not kept.
         level: of their tape.
+
+    Attributes:
+        held: the arrays that went in, as far as they are no leaves' own.
     """
 
     def __init__(
         self,
         name: str,
         again: Callable[[], list[Any]],
-        arrays: Sequence[Any],
+        given: Sequence[Any],
         outs: Sequence[Any],
         nodes: Sequence[Node],
         level: int,
     ) -> None:
-        self._name, self._again, self._arrays, self._level = name, again, arrays, level
+        self._name, self._again, self._level = name, again, level
+        self._arrays = _arrays(given)
+        self.held = _arrays([x for x in given if not (type(x) is Tensor and type(x.node) is Leaf)])
         self._ops = [node.op.name for node in nodes]
         self._samples = [_sample(out) for out in outs]
         self._end = next_id()
@@ -121,13 +126,13 @@ class Region:
 class Dropped:
     """In the place of what a node saved: iterating over it computes it."""
 
-    __slots__ = ("_i", "_region")
+    __slots__ = ("_i", "region")
 
     def __init__(self, region: Region, i: int) -> None:
-        self._region, self._i = region, i
+        self.region, self._i = region, i
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._region.take(self._i))
+        return iter(self.region.take(self._i))
 
 
 def _recorded_since(start: int, outs: Sequence[Any]) -> dict[int, list[Node]]:
@@ -141,14 +146,14 @@ def _recorded_since(start: int, outs: Sequence[Any]) -> dict[int, list[Node]]:
         nodes = [node]
         while nodes:
             node = nodes.pop()
-            if type(node) is Node and node.id > start and node.id not in found.setdefault(level, {}):
+            if isinstance(node, Node) and node.id > start and node.id not in found.setdefault(level, {}):
                 found[level][node.id] = node
                 nodes += [p for p in node.parents if p is not None]
     return {level: [nodes[i] for i in sorted(nodes)] for level, nodes in found.items() if nodes}
 
 
-def _arrays(arguments: Any) -> list[Any]:
-    return [array for array in map(array_of, tree.flatten(arguments)[0]) if array is not None]
+def _arrays(values: Sequence[Any]) -> list[Any]:
+    return [array for array in map(array_of, values) if array is not None]
 
 
 SAMPLE = 256

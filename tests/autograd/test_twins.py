@@ -23,6 +23,7 @@ def wide(x):
 
 UNARY = {"tanh": lab.tanh, "exp": lambda x: lab.exp(x * 0.1), "sigmoid": lab.sigmoid, "neg": lambda x: -x,
          "relu": lab.relu, "sum": lambda x: lab.sum(x, axis=0, keepdims=True), "T": lambda x: (x * 1.0).T.T,
+         "norm": lambda x: lab.layer_norm(wide(x), wide(x)[0], wide(x)[1], epsilon=0.1),
          "softmax": lab.softmax, "index": lambda x: lab.concatenate([x[::-1], x[:1]])[1:],
          "sqrt": lambda x: lab.where(x > 0, lab.sqrt(x), x)}  # fmt: skip
 BINARY = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "sub": lambda a, b: a - b,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +25,8 @@ class Lab:
     name = "lab"
     constant = staticmethod(lab.tensor)
     tanh, exp, sigmoid, sqrt, relu = ops.tanh, ops.exp, ops.sigmoid, ops.sqrt, ops.relu
+
+    few_collections = staticmethod(lab.gc_threshold)
 
     @staticmethod
     def labels(a: np.ndarray) -> Any:
@@ -158,6 +161,7 @@ def micrograd_engine() -> Any:
         gradient=lambda x: x.grad,
         forget=forget,
         sgd=Sgd,
+        few_collections=nullcontext,
         relu=lambda x: x.relu(),
     )
 

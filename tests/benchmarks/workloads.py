@@ -1,4 +1,4 @@
-"""What the engine is measured by: nineteen workloads from one small operation to a block of a transformer.
+"""What the engine is measured by: twenty workloads from one small operation to a block of a transformer.
 
 Each is written once and takes the engine that shall do it. Data and first weights come from fixed seeds, so that all
 engines begin with the same numbers, and `check` gives what must then agree: the first and the sixth loss of a training,
@@ -171,6 +171,21 @@ def moons_by_scalars(e: Any) -> Made:
     return trained(e, loss, [()], e.sgd(leaves, 0.05))
 
 
+def with_few_collections(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
+    """The same while Python looks for cycles less often, where the engine has a switch for that."""
+
+    def made(e: Any) -> Made:
+        step, check = make(e)
+
+        def rarely() -> Any:
+            with e.few_collections():
+                return step()
+
+        return rarely, check
+
+    return made
+
+
 def digit_batches(size: int) -> list[tuple[Any, Any]]:
     """The real digits in a fixed order, pixels from 0 to 1, in whole batches."""
     parts = digits()
@@ -278,7 +293,8 @@ def on_rows(f: Callable[..., Any], *, affine: bool = False) -> Callable[[Any], M
         scale = (1 + 0.1 * rng.normal(size=1024)).astype(F)
         shift = (0.1 * rng.normal(size=1024)).astype(F)
         leaves = [e.leaf(a) for a in ((x, scale, shift) if affine else (x,))]
-        return differentiated(e, lambda *xs: f(e, *xs, e.constant(u) if affine else e.labels(y)), leaves)
+        given = e.constant(u) if affine else e.labels(y)
+        return differentiated(e, lambda *xs: f(e, *xs, given), leaves)
 
     return make
 
@@ -299,6 +315,9 @@ WORKLOADS = {
     "w1_f_32": Workload("chain on 32 entries, forward", chain(1000, 32, backward=False), 0.70, 1000),
     "w1_fb_32": Workload("chain on 32 entries, forward and backward", chain(1000, 32), 0.60, 1000),
     "w2_scalar": Workload("2-16-16-1, every scalar a node", moons_by_scalars, 0.25, base="micrograd"),
+    "w2_scalar_gc": Workload(
+        "the same under lab.gc_threshold()", with_few_collections(moons_by_scalars), 0.15, base="micrograd"
+    ),
     "w2_tensor": Workload("2-16-16-1 on tensors", moons_by_tensors, 0.5),
     "w3_sgd": Workload("digits network, SGD", digits_network("sgd"), 0.70),
     "w3_adam": Workload("digits network, Adam", digits_network("adam"), 0.70),

@@ -125,3 +125,38 @@ def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_pag
         lab.theme(f"JupyterLab {theme}")
         shots(lab.page.locator(".jp-OutputArea").first, f"under-the-graph-{theme.lower()}")
     assert lab.errors == []
+
+
+FIVE = """
+import lab
+import numpy as np
+from widgets import GraphView
+x = lab.tensor([2.0, 1.0, 0.0], requires_grad=True, name="x")
+with lab.record(detail="value") as rec, np.errstate(all="ignore"):
+    (lab.log(x * x) * 2.0 + 1.0).sum().backward()
+view = GraphView(rec)
+view
+"""
+
+
+def test_a_small_graph_has_the_width_and_stays_where_it_is_when_a_box_is_chosen(lab_page: Open, shots: Shots):
+    lab = lab_page(FIVE)
+    page = lab.page
+    page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 5")
+    still(page)
+    scene, told = page.locator(".lab-scene").first, page.locator(".lab-inspector").first
+    before, beside = scene.bounding_box(), told.bounding_box()
+    assert before is not None
+    assert beside is not None
+    assert beside["y"] >= before["y"] + before["height"], "an empty inspector takes no width"
+    smallest = page.evaluate(
+        "() => Math.min(...[...document.querySelectorAll('.lab-node text')].map(e => e.getBoundingClientRect().height))"
+    )
+    shots(page.locator(".jp-OutputArea").first, "small-graph")
+    assert smallest >= 10.5, "of a line of text, whose letters are somewhat lower"
+    page.locator(".lab-node").nth(1).click()
+    expect(told).to_contain_text("gradient")
+    still(page)
+    assert scene.bounding_box() == before
+    shots(page.locator(".jp-OutputArea").first, "small-graph-chosen")
+    assert lab.errors == []

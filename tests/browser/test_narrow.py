@@ -21,13 +21,14 @@ from widgets.pictures.theme import axes
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
-def wide(active: int) -> Scene:
+def wide(active: int, n: int = 12) -> Scene:
     nodes = tuple(
         Node(f"n{k}", 60 + 160 * k, 40, 110, 50, f"value {k}", f"{k}.0", state="active" if k == active else "idle")
-        for k in range(12)
+        for k in range(n)
     )
-    edges = tuple(Edge(f"e{k}", f"n{k}", f"n{k + 1}") for k in range(11))
-    return Scene(nodes, edges, caption="Wide.", title="wide", legend=(("op", "an operation"),), extent=(1880, 80))
+    edges = tuple(Edge(f"e{k}", f"n{k}", f"n{k + 1}") for k in range(n - 1))
+    legend = (("op", "an operation"),)
+    return Scene(nodes, edges, caption="Wide.", title="wide", legend=legend, extent=(160 * n - 40, 80))
 
 
 SMALL = Scene((Node("a", 60, 40, 110, 50, "a"), Node("b", 300, 40, 110, 50, "b")), title="small", extent=(360, 80))
@@ -100,6 +101,20 @@ def test_on_a_projector_a_wide_picture_begins_as_large_as_it_can_be_read_in_any_
     assert first["high"] > 16
     assert (first["inside"][0], first["map"]) == ("n0", True)
     assert small["inside"] == ["a", "b"]
+
+
+def test_on_a_projector_all_is_shown_where_it_is_only_a_little_smaller_than_it_should_be(
+    browser: Browser, tmp_path: Path
+):  # fmt: skip
+    page = browser.new_page(viewport={"width": 1500, "height": 800}, reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(write_page(tmp_path / "page.html", [Frame("", (wide(7, 8),))], "Eight").as_uri())
+    page.wait_for_selector("body[data-lab-ready]")
+    page.get_by_label("size").select_option("projector")
+    page.wait_for_function("() => document.querySelector('.lab-scene').dataset.labSize === 'projector'")
+    page.wait_for_function(f"() => ({SHOWN})()[0].inside.length === 8")
+    assert page.evaluate(SHOWN)[0]["high"] > 14
+    page.close()
 
 
 RING = """() => {

@@ -74,6 +74,10 @@ def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page
     button(lab, "gradient above 0").wait_for(state="detached")
     button(lab, "Resume").click()
     says(lab.page, "▶ running")
+    button(lab, "Pause").dblclick()  # its second click would be one on Resume
+    says(lab.page, "‖ paused")
+    button(lab, "Resume").wait_for()
+    assert lab.kernel("print(run.state)") == "paused", "whatever the second click said is heard before this question"
     button(lab, "Stop").click()
     says(lab.page, "■ stopped")
     assert lab.cell_errors() == []

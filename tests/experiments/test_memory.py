@@ -39,6 +39,7 @@ def test_without_a_checkpoint_each_operation_adds_an_array_and_each_node_frees_o
     assert units(plain, "backward") == [6, 6, 5, 4, 3, 2]  # of which one or two are gradients on their way
     assert plain.n_replayed == 0
     assert 6 * UNIT <= plain.peak < 8 * UNIT
+    assert round(plain.kept / UNIT, 1) == 5  # the first sine keeps x, which was there, and nobody the last result
 
 
 def test_a_checkpoint_keeps_what_goes_in_and_replays_piece_by_piece():

@@ -126,6 +126,21 @@ def hvp(body: str) -> str:
     return f"def hvp(f, x, v):\n    return {body}\n"
 
 
+def evaluation(inner: str, last: str = "return total / len(batches)", before: str = "total = 0.0") -> str:
+    return f"def mean_loss(loss_of, batches):\n    {before}\n    for batch in batches:\n        {inner}\n    {last}\n"
+
+
+def most(expression: str) -> str:
+    return f"def most_held(n, k):\n    return {expression}\n"
+
+
+def checkpointed(forward: str = "return f(*args), args", backward: str = "return lab.vjp(f, *args)[1](ct)",
+                 last: str = "return lab.custom_vjp(f).defvjp(forward, backward)") -> str:  # fmt: skip
+    """The checkpoint of lesson 06 with another forward or backward."""
+    return (f"def my_checkpoint(f):\n    def forward(*args):\n        {forward}\n"
+            f"    def backward(args, ct):\n        {backward}\n    {last}\n")  # fmt: skip
+
+
 def swapped(name: str, *pairs: tuple[str, str]) -> str:
     """The solution with some of its words typed otherwise."""
     source = SOLUTIONS[name]
@@ -409,6 +424,62 @@ WRONG = [
     ("my_first_plan", first_plan("yield Send(1, 0)"), "a Send does not say all: stop is missing"),
     ("my_all_reduce", plan("yield Send((rank + 1) % world_size, 0, 1)"),
      "not yet. On 4 ranks: rank 0, step 0: sent chunk 0 to rank 1, which never takes it."),
+    # --- lesson 06
+    ("mean_loss", evaluation("total = total + loss_of(batch)"), "every graph behind it"),
+    ("mean_loss", evaluation("losses.append(loss_of(batch))", "return lab.stack(losses).mean()", "losses = []"),
+     "every graph behind it"),
+    ("mean_loss", evaluation("losses.append(loss_of(batch))", "return sum(one.item() for one in losses) / len(losses)",
+                             "losses = []"), "only at the end"),
+    ("mean_loss", evaluation("total = total + loss_of(batch)", "return total.detach() / len(batches)"),
+     "only at the end"),
+    ("mean_loss", evaluation("loss = loss_of(batch); loss.backward(); total += loss.item()"), "leaves a gradient"),
+    ("mean_loss", evaluation("total += loss_of(batch).item()", "return total"), "not divided"),
+    ("mean_loss", evaluation("total = loss_of(batch).item()", "return total"), "only the last batch counts"),
+    ("mean_loss", evaluation("total = loss_of(batch).item()"), "and then divided"),
+    ("mean_loss", evaluation("total += loss_of(batch).item()", "total / len(batches)"), "It returned nothing"),
+    ("mean_loss", evaluation("total = (total + loss_of(batch).item()) / len(batches)", "return total"),
+     "divided in every round"),
+    ("mean_loss", evaluation("total += loss_of(batch).item()").replace("in batches:", "in batches[1:]:"),
+     "first batch is left out"),
+    ("mean_loss", evaluation("total.append(loss_of(batch).item())", "return total", "total = []"), "all the losses"),
+    ("mean_loss", evaluation("total += loss_of(batch)['loss']"), "an index does not fit"),
+    ("mean_loss", evaluation("loss_of(batch)", "return 'small'"), "the mean is wrong"),
+    ("my_checkpoint", SOLUTIONS["my_checkpoint"].replace("return f(*args), args", "out, back = lab.vjp(f, *args)\n"
+        "        return out, back").replace("def backward(args, ct):\n        out, back = lab.vjp(f, *args)",
+                                           "def backward(back, ct):"), "all that f saved is kept"),
+    ("my_checkpoint", "def my_checkpoint(f):\n    return f\n", "all that f saved is kept"),
+    ("my_checkpoint", checkpointed("out, back = lab.vjp(f, *args); return out, (args, back)",
+                                   "return lab.vjp(f, *args[0])[1](ct)"), "kept all the same"),
+    ("my_checkpoint", checkpointed("lab.vjp(f, *args); return f(*args), args"), "more than once in the forward"),
+    ("my_checkpoint", checkpointed(backward="return [lab.vjp(f, *args)[1](ct)[i] for i in range(len(args))]"),
+     "again for each argument"),
+    ("my_checkpoint", checkpointed("out = f(*args); return out, [out] * len(args)"), "in place of the arguments"),
+    ("my_checkpoint", checkpointed(backward="return lab.vjp(f, *args)[1](lab.tensor(np.ones(ct.shape)))"),
+     "ct is left out"),
+    ("my_checkpoint", checkpointed(backward="return [ct] * len(args)"), "passed on as it came"),
+    ("my_checkpoint", checkpointed("out, back = lab.vjp(f, *args); return out, back(np.ones(out.shape))",
+                                   "return [slope * ct for slope in args]"), "slopes are taken in the forward"),
+    ("my_checkpoint", checkpointed(
+        backward="return [s * ct for s in lab.vjp(f, *args)[1](np.ones(ct.shape))]"), "multiplied behind the walk"),
+    ("my_checkpoint", checkpointed(last="return lab.no_grad()(f)"), "nothing is recorded"),
+    ("my_checkpoint", checkpointed(last="return forward"), "what comes out has no gradient"),
+    ("my_checkpoint", checkpointed(last="lab.custom_vjp(f).defvjp(forward, backward)"), "gave no function"),
+    ("my_checkpoint", checkpointed(last="return lab.custom_vjp(f)"), "has no rule yet"),
+    ("my_checkpoint", checkpointed("return f(*args)"), "(the result, what bwd needs)"),
+    ("my_checkpoint", checkpointed(backward="return lab.vjp(f, *args)[1](ct)[0]"), "bwd of"),
+    ("most_held", most("1 + n"), "nothing is forgotten"),
+    ("most_held", most("n"), "multiplied"),
+    ("most_held", most("k - 1 + n // k"), "x is left out"),
+    ("most_held", most("n / k"), "inputs of the pieces are left out"),
+    ("most_held", most("n // k + 1"), "only one input is kept"),
+    ("most_held", most("k"), "the piece that runs is left out"),
+    ("most_held", most("k + n // k + 1"), "counted twice"),
+    ("most_held", most("n + k"), "run again at once"),
+    ("most_held", most("max(k, n // k)"), "larger of both"),
+    ("most_held", most("2 * n ** 0.5"), "least over all k"),
+    ("most_held", most("n - k"), "taken away"),
+    ("most_held", most("'few'"), "the number of arrays is no number"),
+    ("most_held", "def most_held(n, k):\n    k + n // k\n", "It returned nothing"),
     # --- lesson 15
     ("bubble", share("return 'a lot'"), "the share of time is no number"),
     ("bubble", share("return n_ranks / n_micro"), "ranks over pieces"),
@@ -549,6 +620,22 @@ def backward(root):
         for parent, part in zip(value.parents, value.rule(ct)):
             gradients[parent] = gradients.get(parent, 0.0) + part
 """
+UNRECORDED = """
+def mean_loss(loss_of, batches):
+    with lab.no_grad():
+        return lab.stack([loss_of(batch) for batch in batches]).mean()
+"""
+ON_A_TAPE = """
+def my_checkpoint(f):
+    @lab.custom_vjp
+    def piece(*args): return f(*args)
+    def backward(args, ct):
+        inputs = [lab.tensor(a.numpy(), requires_grad=True) for a in args]
+        f(*inputs).backward(ct)
+        return [a.grad for a in inputs]
+    piece.defvjp(lambda *args: (f(*args), args), backward)
+    return piece
+"""
 
 RIGHT = [
     *SOLUTIONS.items(),
@@ -565,6 +652,12 @@ RIGHT = [
     ("my_init", weights("rng.uniform(-1, 1, (n_in, n_out)) * (6 / n_in) ** 0.5")),
     ("my_init", "from lab.nn.init import kaiming\n" + weights("kaiming(n_in, n_out, rng)")),
     ("dead_share", dead("1 - np.count_nonzero(outputs.max(axis=0)) / outputs.shape[1]")),
+    ("mean_loss", evaluation("total += float(loss_of(batch).detach())")),
+    ("mean_loss", evaluation("loss = loss_of(batch); total += loss.numpy()")),
+    ("mean_loss", UNRECORDED),
+    ("my_checkpoint", "def my_checkpoint(f): return lab.checkpoint(f)\n"),
+    ("my_checkpoint", ON_A_TAPE),
+    ("most_held", most("k + n / k")),
     ("Value", PARTS),
     ("backward_order", BY_NEED_OF_USERS),
     ("backward_order", swapped("backward_order", ("order[::-1]", "reversed(order)"))),

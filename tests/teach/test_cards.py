@@ -71,6 +71,17 @@ def test_a_wrong_entry_is_answered_in_the_card(lesson):
     assert "Committed: 4" in card.status.text
 
 
+def test_enter_in_the_field_commits_to_what_is_written_there_and_leaving_it_does_not(lesson):
+    card = asked(lesson)
+    card.input.value = "5"
+    assert card.prediction.guess is None, "it was left, and not entered"
+    card.input._handle_custom_msg({"event": "submit"}, [])
+    assert card.prediction.guess == 5
+    card.input._handle_custom_msg({"event": "submit"}, [])  # the page says Enter before it says what is written
+    card.input.value = "4"
+    assert card.prediction.guess == 4
+
+
 def test_an_answer_that_has_not_run_yet_keeps_the_commitment(lesson):
     ran: list[float] = []
     card = lesson.predict("slope", "", answer=lambda: ran[0])

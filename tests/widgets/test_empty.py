@@ -63,6 +63,14 @@ def test_while_more_may_come_nothing_is_final():
     assert GraphView(product_plus_x()).text_at(0) == "Nothing was recorded yet: each operation that runs adds a box."
 
 
+@pytest.mark.parametrize("kind", [widgets.VisitsView, LossView, widgets.SlopesView])
+def test_an_empty_picture_says_yet_only_while_something_may_come(kind):
+    with lab.record() as rec:
+        assert "nothing yet" in kind(rec).svg()
+    assert "nothing yet" not in kind(rec).svg()
+    assert "nothing to show" in kind(rec).svg()
+
+
 RANKS = {
     PipelineView: "a training on a pipeline, stage by stage, and none was recorded. To get one: run = lab.fit(model, "
     "train, on=Pipeline(cluster)), then PipelineView(run).",

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import lab
+from lab.events import BestStepFound, ErrorMeasured, ErrorsBegun
+from tests.widgets.golden import recorded
 from widgets import ErrorView
 
 
@@ -51,6 +53,25 @@ def test_lines_grow_method_by_method_and_a_second_experiment_begins_anew():
         lab.measure_errors(lab.cos, 1.0, steps=[1e-6])
     view = ErrorView(rec)
     names = [{t.name for t in view.picture_at(int(p)).figure.data} for p in view.stop_positions(rec)]
-    assert ["central" in n for n in names] == [False, True, True, True] * 2
-    assert "automatic" not in names[4]
+    assert ["central" in n for n in names] == [False, True, True, True, True] * 2
+    assert ["automatic" in n for n in names] == [False, False, False, False, True] * 2
     assert "derivative of cos at 1.0" in view.text_at(len(rec))
+
+
+@pytest.mark.parametrize(("errors", "said"), [
+    ([0.0, 0.0, 0.0], "central: no error at any step"),
+    ([1e-9, 0.0, 0.0], "central: no error at 2 of 3 steps, the longest h = 0.01, the safest 0.001"),
+    ([float("nan"), 0.0, 1e-3], "central: no error at 1 of 3 steps, the longest h = 0.001"),
+    ([1e-9, 1e-12, 1e-3], "central: best at h = 0.001, error 1e−12"),
+])  # fmt: skip
+def test_where_there_is_no_error_at_many_steps_the_words_count_them(errors, said):
+    steps = (1e-4, 1e-3, 1e-2)
+    rec = recorded([
+        ErrorsBegun("f", 1.0, "float64", 2e-16, 6.0, "given"),
+        *(ErrorMeasured("central", h, 6.0, error) for h, error in zip(steps, errors, strict=True)),
+        BestStepFound("central", steps[1], errors[1], 6e-6, "eps^(1/3)"),
+    ])  # fmt: skip
+    view = ErrorView(rec)
+    words = f"{said[1:]}; theory says about eps^(1/3) = 6e−6."
+    assert words in view.text_at(len(rec))
+    assert words in view.picture_at(len(rec)).caption

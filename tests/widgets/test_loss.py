@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.events import RunFinished, RunStarted, StepFinished
+import lab
+from lab.events import Evaluated, RunFinished, RunStarted, StepFinished
 from tests.widgets.golden import falling, recorded, training
 from widgets.explosion import LATEST, TIMES, has_exploded
 from widgets.fold import Stretch
@@ -117,6 +118,18 @@ def test_folding_many_equals_folding_one_by_one(losses):
     for k, event in enumerate(rec, 1):
         one = view.fold(one, event)
         assert view.fold_many(view.start(), Stretch(rec, 0, k)) == one
+
+
+def test_the_last_stop_has_the_last_test_and_the_end_of_the_run():
+    run = lab.fit(lab.nn.mlp(64, 4, 10, rng=0), lab.data.digits()[0], validation=lab.data.digits()[1], epochs=2)
+    run.wait()
+    view = LossView(run)
+    stops = view.stop_positions(run.recording)
+    assert len(stops) == len(run.recording.positions(StepFinished))
+    assert view.text_at(int(stops[-1])) == view.text_at(len(run.recording))
+    first, *between, _ = (run.recording.positions(Evaluated) + 1).tolist()
+    assert first < stops[0]
+    assert set(between) <= set(stops.tolist()), "each test is seen with the step before it"
 
 
 def test_of_several_runs_the_latest_is_shown():

@@ -345,7 +345,7 @@ def test_an_interrupted_step_says_how_far_it_came():
 
 
 def test_an_empty_picture_has_room_for_its_words():
-    assert "nothing yet" in PipelineView(recorded([])).svg()
+    assert "nothing to show" in PipelineView(recorded([])).svg()
 
 
 def test_before_the_first_action_is_finished_it_says_so():

@@ -74,7 +74,7 @@ def test_collectives_are_marked_once_for_all_ranks():
 
 def test_a_loss_curve_is_marked_where_it_was_tested():
     player = Player(LossView(training(falling(30))))
-    assert player.marks == {10: "test at step 10", 20: "test at step 20", 29: "test at step 30"}
+    assert player.marks == {9: "test at step 10", 19: "test at step 20", 29: "test at step 30"}
     assert Player(LossView(training(falling(5)))).marks[2] == "step 3"
 
 

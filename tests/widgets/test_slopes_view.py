@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 import lab
@@ -52,8 +54,38 @@ def test_an_infinite_slope_is_an_upright_and_the_panel_of_slopes_is_left_out():
     assert "from the left none, from the right ∞; the lab takes ∞." in drawn.caption
 
 
-def test_of_several_entries_the_latest_is_drawn_and_all_are_told():
-    view = SlopesView(lab.measure_slopes(lambda v: lab.max(v), lab.tensor([1.0, 1.0])))
-    n = len(view.recording)
-    assert view.picture_at(n).figure.layout.xaxis.title.text == "x[1]"
-    assert [line.split(" at")[0] for line in view.text_at(n).splitlines()] == ["By x[1]", "By x[0]"]
+def test_several_entries_have_a_panel_each_that_stands_still_while_others_come():
+    view = SlopesView(lab.measure_slopes(lab.max, lab.tensor([1.0, 1.0, 0.0])))
+    stops = [int(p) for p in view.stop_positions(view.recording)]
+    first, last = (view.picture_at(p).figure for p in (stops[0], stops[-1]))
+    axes = ("xaxis", "xaxis2", "xaxis3")
+    assert [first.layout[a].domain for a in axes] == [last.layout[a].domain for a in axes]
+    titles = ["x[0]: kink, 0.0 to 1.0", "x[1]: kink, 0.0 to 1.0", "x[2]: slope 0.0"]
+    assert [last.layout[a].title.text for a in axes] == titles
+    taken = {t.xaxis or "x": slope(t) for t in last.data if t.name == "lab takes"}
+    assert taken == {"x": 0.5, "x2": 0.5, "x3": 0.0}
+    assert [t.name for t in last.data if t.showlegend] == ["function", "left", "right", "lab takes"]
+    assert [line.split(" at")[0] for line in view.text_at(stops[-1]).splitlines()] == ["By x[2]", "By x[1]", "By x[0]"]
+
+
+def test_each_convention_is_named_at_the_end_of_its_line():
+    lines = [t for t in picture(lab.relu, 0.0).figure.data if t.name == "lab takes"]
+    assert [(t.text[-1], slope(t)) for t in lines] == [("zero", 0.0), ("half", 0.5), ("one", 1.0)]
+    assert [t.mode for t in picture(abs, 0.0).figure.data if t.name == "lab takes"] == ["lines"]
+
+
+def test_a_derivative_that_is_no_number_is_told_in_words_and_has_one_mark():
+    drawn = picture(lambda x: x * lab.sin(1.0 / x), 0.0)
+    assert "from the left none, from the right none; the lab takes no number (nan)." in drawn.caption
+
+
+def test_a_jump_is_upright():
+    function = picture(lambda x: lab.where(x > 0, 1.0, 0.0), 0.0).figure.data[0]
+    points = zip(function.x, function.y, strict=True)
+    (rise,) = [(a, b - a) for (a, low), (b, high) in pairwise(points) if low != high]
+    assert rise == (0.0, pytest.approx(0.0, abs=1e-4))
+
+
+def test_a_still_picture_names_the_conventions_too():
+    svg = SlopesView(lab.measure_slopes(lab.relu, 0.0)).svg()
+    assert [svg.count(f">{name}<") for name in ("zero", "half", "one")] == [1, 1, 1]

@@ -29,6 +29,17 @@ def test_the_caption_and_the_text_tell_it_from_when_it_happened(view):
     assert WORDS not in view.text_at(place)
 
 
+def test_a_line_of_code_that_ends_with_a_comma_and_negative_numbers_read_well():
+    x = lab.tensor([-1.0, 2.0], requires_grad=True, name="x")
+    with lab.record(detail="value") as rec, np.errstate(all="ignore"):
+        kept = [
+            lab.log(x),
+        ]  # fmt: skip
+    assert len(kept) == 1
+    caption = GraphView(rec).picture_at(len(rec)).caption
+    assert "lab.log(x), with x from −1.0 to 2.0. " in caption
+
+
 def test_it_is_lit_with_its_operand_when_asked_and_not_before_it_happened(view):
     assert not view.picture_at(len(view.recording)).lit
     view.light_nonfinite()

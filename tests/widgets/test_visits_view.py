@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lab
 from widgets import VisitsView
+from widgets.pictures import theme
 
 
 def walked(orders=("topological", "path"), n=3):
@@ -49,6 +50,16 @@ def test_a_walk_that_is_made_again_is_counted_anew():
     view = VisitsView(walked(("path", "path"), n=2))
     assert boxes(view, -1)[0] == ("x", "in order 0×", "path by path 4×")
     assert boxes(view, 7)[0] == ("x", "in order 0×", "path by path 0×")
+
+
+def test_the_words_for_the_colour_hold_in_every_theme():
+    rec = walked()
+    assert "a colour, the yellower, the more visits." in VisitsView(rec).picture_at(len(rec)).caption
+    for colours in theme.SEQUENTIAL.values():
+        rgb = [[int(c[k : k + 2], 16) for k in (1, 3, 5)] for c in colours]
+        yellow = [(red + green) / 2 - blue for red, green, blue in rgb]
+        assert max(yellow) == yellow[-1]
+        assert [theme.luminance(c) for c in colours] == sorted(map(theme.luminance, colours))
 
 
 def test_a_colour_means_the_same_at_every_stop_and_nothing_jumps():

@@ -101,6 +101,7 @@ class RunControls:
             self._rewind, "warning",
         )  # fmt: skip
         back.layout.display = "none"
+        self._parts["Pause"].add_class("lab-once")
         by = ipw.Dropdown(description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
                           tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"

@@ -19,6 +19,7 @@ from lab.events import (
     RunStarted,
     StepFinished,
 )
+from widgets.pictures.theme import short
 
 VERSIONS = ("lab", "python", "numpy", "numba", "distributed", "plotly")
 SHOWN_OF_META = ("data", "command", "schedule", "note")
@@ -50,10 +51,10 @@ def _outcome(recording: Recording) -> list[tuple[str, str]]:
     step, test = _last(recording, StepFinished), _last(recording, Evaluated)
     if test:
         share = "" if math.isnan(test.accuracy) else f"{test.accuracy:.1%}, ".replace("%", " %")
-        found.append((f"On the {test.split} data", f"{share}loss {test.loss:.4g} at step {test.step:,}"))
+        found.append((f"On the {test.split} data", f"{share}loss {short(test.loss)} at step {test.step:,}"))
     if step:
         of = f" of {start.n_steps:,}" if start and start.n_steps else ""
-        found += [("Steps", f"{step.step:,}{of}"), ("Final loss", f"{step.loss:.4g}")]
+        found += [("Steps", f"{step.step:,}{of}"), ("Final loss", short(step.loss))]
     if end:
         why = f": {end.reason}" if end.reason else ""
         found.append(("Ended", f"{end.state} after {end.elapsed_ms / 1000:.1f} s{why}"))
@@ -68,7 +69,7 @@ def _what_trained(recording: Recording) -> list[tuple[str, str]]:
         found += [("Parameters", f"{start.n_parameters:,}"), ("Model", start.model), ("Optimiser", start.optimizer)]
     rows = recording.columns(HyperparameterChanged)
     settings = zip(rows["step"], rows["name"], rows["value"], strict=True)
-    changed = [f"{name} {value:g} from step {step}" for step, name, value in settings if step]
+    changed = [f"{name} {short(float(value))} from step {step}" for step, name, value in settings if step]
     return [*found, ("Changed by hand", ", ".join(changed))] if changed else found
 
 

@@ -11,6 +11,8 @@ const LEAP = 12; // stages: over a longer way nothing could be seen, and each fr
 const NEARLY = 0.02; // of its size: a picture so much larger or smaller looks the same while it moves
 // Below this the smallest text has less than 11 px: then only a part is shown, the one that matters now.
 export const readable = () => 0.9 * magnified();
+// All of it is worth letters that are somewhat smaller, where they are large: on a projector.
+const worth = () => (magnified() > 1 ? 0.8 : 1) * readable();
 const largest = () => 1.25 * magnified();
 
 export class Camera {
@@ -93,7 +95,7 @@ export class Camera {
   wanted(now, lively) {
     const { box, size, margin } = this;
     const all = this.scaleFor(box);
-    const part = this.whole || all >= readable() ? null : lively();
+    const part = this.whole || all >= worth() ? null : lively();
     const k = Math.max(Math.min(0.01, all), Math.min(largest(), part ? Math.max(all, Math.min(readable(), this.scaleFor(part))) : all));
     const along = (from, length, room, last, at, span) => {
       if (length * k <= room - margin / 2) return room / 2 - (from + length / 2) * k;

@@ -1,9 +1,11 @@
 // The page's side of widgets/live/spoken.py: a line that stays while its text changes, and says when it is of the past.
 import { whenGone } from "./gone.js";
 import { askAgain, hearLate } from "./late.js";
+import { heedOnce } from "./once.js";
 
 export default {
   render({ model, el }) {
+    heedOnce(); // the buttons that this line speaks for
     const line = document.createElement("div");
     line.setAttribute("role", "status");
     line.setAttribute("aria-live", "polite");

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 from typing import Any
 
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Node, Scene
+from widgets.pictures.theme import NEVER, YET
 
 
 def failure(why: BaseException, *, chart: bool) -> Scene | Chart:
@@ -22,6 +24,19 @@ def failure(why: BaseException, *, chart: bool) -> Scene | Chart:
     texts = [*lines, "", ""]
     node = Node("failed", width / 2, 40, width, 70, texts[0], texts[1], kind="group", state="trouble")
     return Scene((node,), caption=" ".join(lines), title="failed view")
+
+
+def ended(picture: Scene | Chart) -> Scene | Chart:
+    """The last picture of a recording to which nothing will come: where it is empty, it does not say "yet"."""
+    if isinstance(picture, Scene):
+        return replace(picture, instead=NEVER) if not picture.nodes and picture.instead == YET else picture
+    if not any(note.text == YET for note in picture.figure.layout.annotations):
+        return picture
+    import plotly.graph_objects as go
+
+    figure = go.Figure(picture.figure)
+    figure.update_annotations(text=NEVER)
+    return replace(picture, figure=figure)
 
 
 def close(widget: Any) -> None:

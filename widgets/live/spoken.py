@@ -21,7 +21,7 @@ class Spoken(Heard):
         >>> line.close()
     """
 
-    _esm = bundle("gone.js", "late.js", "spoken.js")
+    _esm = bundle("gone.js", "late.js", "once.js", "spoken.js")
     _css = css()  # the controls that this line speaks for stand beside it
     text = traitlets.Unicode().tag(sync=True)
     twin = traitlets.Unicode("none").tag(sync=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,9 +17,9 @@ from typing import Any, Final
 from widgets.pictures.palettes import CIVIDIS, COLORWAY, COLOURS, DIVERGING, OKABE_ITO, SEQUENTIAL, SIZES, THEMES
 
 __all__ = [
-    "CIVIDIS", "COLORWAY", "COLOURS", "DASHES", "DIVERGING", "INK", "KIND_WORDS", "MADE", "MARKS", "MINUS", "OKABE_ITO",
-    "SEQUENTIAL", "SIZES", "THEMES", "axes", "blank", "colorway", "contrast", "css_variables", "drawn_in", "ink_on",
-    "is_strong", "luminance", "short", "table", "tone_colour",
+    "CIVIDIS", "COLORWAY", "COLOURS", "DASHES", "DIVERGING", "INK", "KIND_WORDS", "MADE", "MARKS", "MINUS", "NEVER",
+    "OKABE_ITO", "SEQUENTIAL", "SIZES", "THEMES", "YET", "axes", "blank", "colorway", "contrast", "css_variables",
+    "drawn_in", "ink_on", "is_strong", "luminance", "short", "signed", "table", "tone_colour",
 ]  # fmt: skip
 
 DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -55,6 +56,8 @@ KIND_WORDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """What a mark means when a legend gives no words of its own."""
 
+YET, NEVER = "nothing yet", "nothing to show"
+"""What an empty picture says while something may come, and when its recording has ended."""
 MINUS: Final = "\N{MINUS SIGN}"
 
 
@@ -83,6 +86,16 @@ def short(value: float) -> str:
         mantissa, exponent = f"{number:.3e}".split("e")
         text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
     return text.replace("-", MINUS)
+
+
+def signed(text: str) -> str:
+    """Words with numbers of the engine in them, their minus as `short` has it; a hyphen between letters stays.
+
+    Example:
+        >>> signed("x from -1.0 to 2e-05, a micro-batch of [-inf, -.5]")
+        'x from −1.0 to 2e−05, a micro-batch of [−inf, −.5]'
+    """
+    return re.sub(r"(?<![\w.)\]])-(?=[\d.]|inf)|(?<=\de)-(?=\d)", MINUS, text)
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:
@@ -226,7 +239,7 @@ def blank(layout: Mapping[str, Any]) -> dict[str, Any]:
         >>> blank(axes("step", "loss"))["annotations"][0]["text"]
         'nothing yet'
     """
-    words = {"text": "nothing yet", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+    words = {"text": YET, "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
     hidden = {name: {**axis, "visible": False} for name, axis in layout.items() if name[1:].startswith("axis")}
     return {**layout, **hidden, "height": 140, "annotations": [words]}
 

@@ -18,13 +18,17 @@ from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.patch import Json
-from widgets.pictures.theme import INK, MINUS, colorway, short, tone_colour
+from widgets.pictures.theme import INK, MINUS, YET, colorway, ink_on, short, tone_colour
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import card, label, tag
 
 WIDTH, HEIGHT = 640.0, 320.0
+TALL = 0.75
+"""A chart whose figure is high has panels below one another: so much of that is its height here."""
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 18.0, 34.0, 48.0
 DASHES = {"dash": "8 5", "dot": "2 4", "dashdot": "8 4 2 4", "longdash": "14 6", "longdashdot": "14 5 2 5"}
+NAME = 40.0
+"""Room for a name below an axis."""
 ROW = 18.0
 """Height of a row of the legend."""
 ROOM = 4.0
@@ -59,6 +63,9 @@ class Axis:
     categories: dict[str, int] = field(default_factory=dict)
     low: float = 0.0
     high: float = 1.0
+    pitch: float = 16.0
+    """Pixels from one name to the next at least."""
+    labelled: bool = True
 
     def at(self, value: Any) -> float:
         """Pixel of a value, nan if it has no place (a gap)."""
@@ -90,7 +97,8 @@ class Axis:
         """About five places with their texts."""
         if self.kind == "category":
             names = list(self.categories)
-            return [(self.at(name), name) for name in names[:: max(1, len(names) // 12)]]
+            every = math.ceil(len(names) * self.pitch / max(1.0, abs(self.stop - self.start)))
+            return [(self.at(name), name) for name in names[:: max(1, every)]]
         scale = (self.stop - self.start) / ((self.high - self.low) or 1.0)
         step = nice((self.high - self.low) / 5)
         if self.kind == "log":
@@ -137,14 +145,16 @@ def svg_of_chart(chart: Chart) -> str:
         like = (trace.get("meta") or {}).get("like", i)  # as in chart.js: the trace that shows the same thing
         colour = _own_colour(trace) or colorway()[like % len(colorway())]
         panels.setdefault((trace.get("xaxis", "x"), trace.get("yaxis", "y")), []).append((trace, colour))
-    body = "".join(_panel(traces, layout, *axes) for axes, traces in panels.items())
+    tall = max(HEIGHT, TALL * (layout.get("height") or 0.0))
+    body = "".join(_panel(traces, layout, *axes, tall) for axes, traces in panels.items())
     if not panels:
-        body = label("nothing yet", WIDTH / 2, HEIGHT / 2, 13, fill=INK["muted"], text_anchor="middle")
+        words = next((note["text"] for note in layout.get("annotations") or []), YET)
+        body = label(words, WIDTH / 2, tall / 2, 13, fill=INK["muted"], text_anchor="middle")
     rows = _legend([pair for traces in panels.values() for pair in traces])
     more = ROW * max(0, len(rows) - 1)
     if more:  # above the drawing: what it shows stands where it stood
         body = tag("g", body, transform=f"translate(0 {number(more)})")
-    return card(body + "".join(rows), WIDTH, HEIGHT + more, chart)
+    return card(body + "".join(rows), WIDTH, tall + more, chart)
 
 
 def _own_colour(trace: dict[str, Any]) -> str | None:
@@ -185,15 +195,19 @@ def _axis(layout: dict[str, Any], name: str, columns: Sequence[list[Any]], room:
         kind = "category" if texts else "linear"
     title = look.get("title") or {}
     axis = Axis(kind, start, stop, title.get("text", "") if isinstance(title, dict) else str(title))
+    axis.labelled = look.get("showticklabels") is not False
     if look.get("autorange") == "reversed":
         axis.start, axis.stop = stop, start
     return axis
 
 
-def _panel(traces: Sequence[tuple[dict[str, Any], str]], layout: dict[str, Any], xname: str, yname: str) -> str:
+def _panel(
+    traces: Sequence[tuple[dict[str, Any], str]], layout: dict[str, Any], xname: str, yname: str, tall: float
+) -> str:  # fmt: skip
     drawn = [(_columns(trace), trace, colour) for trace, colour in traces]
     x = _axis(layout, xname, [columns[0] for columns, _, _ in drawn], (LEFT, WIDTH - RIGHT))
-    y = _axis(layout, yname, [columns[1] for columns, _, _ in drawn], (HEIGHT - BOTTOM, TOP))
+    y = _axis(layout, yname, [columns[1] for columns, _, _ in drawn], (tall - BOTTOM, TOP))
+    x.pitch = NAME
     boxed = any(trace.get("type") in ("bar", "histogram", "heatmap") for trace, _ in traces)
     xs = [x.number(v) for columns, _, _ in drawn for v in columns[0]]
     ys = [y.number(v) for columns, _, _ in drawn for v in columns[1]]
@@ -240,7 +254,8 @@ def _frame(x: Axis, y: Axis) -> str:
         parts.append(
             tag("path", d=f"M{number(left)} {number(place)}H{number(max(x.start, x.stop))}", stroke=INK["grid"])
         )
-        parts.append(label(clip(text, 44, 11), left - 7, place, 11, fill=INK["muted"], text_anchor="end", dy="0.35em"))
+        text = clip(text, 44, 11) if y.labelled else ""
+        parts.append(label(text, left - 7, place, 11, fill=INK["muted"], text_anchor="end", dy="0.35em"))
     frame = f"M{number(left)} {number(min(y.start, y.stop))}V{number(bottom)}H{number(max(x.start, x.stop))}"
     parts.append(tag("path", d=frame, fill="none", stroke=INK["line"]))
     middle_x, middle_y = (x.start + x.stop) / 2, (y.start + y.stop) / 2
@@ -307,9 +322,29 @@ def _scatter(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour
                          stroke_linejoin="round"))  # fmt: skip
     if "markers" in mode:
         parts += [
-            tag("circle", cx=a, cy=b, r=3, fill=colour) for a, b in places if not (math.isnan(a) or math.isnan(b))
-        ]
+            tag("circle", cx=a, cy=b, r=3, fill=colour, **_rim(trace))
+            for a, b in places if not (math.isnan(a) or math.isnan(b))
+        ]  # fmt: skip
+    if "text" in mode:
+        parts += _words(values(trace.get("text"))[::every], places, trace.get("textposition", "middle center"))
     return "".join(parts)
+
+
+def _rim(trace: dict[str, Any]) -> dict[str, Any]:
+    """The line around the markers of a trace, if it has one."""
+    line = (trace.get("marker") or {}).get("line") or {}
+    return {"stroke": line["color"], "stroke_width": line.get("width", 1)} if isinstance(line.get("color"), str) else {}
+
+
+def _words(texts: Sequence[str], places: Sequence[tuple[float, float]], position: str) -> list[str]:
+    """Words at the points of a trace, as "top left" of them or upon them."""
+    row, _, side = position.partition(" ")
+    anchor, over = {"left": "end", "right": "start"}.get(side, "middle"), {"top": -8.0, "bottom": 10.0}.get(row, 0.0)
+    return [
+        label(text, a, b + over, 11, text_anchor=anchor, dy="0.35em")
+        for text, (a, b) in zip(texts, places, strict=False)
+        if text and not (math.isnan(a) or math.isnan(b))
+    ]
 
 
 def _bars(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], colour: str, x: Axis, y: Axis) -> str:
@@ -345,14 +380,18 @@ def _heat(columns: tuple[list[Any], list[Any]], trace: dict[str, Any], _colour: 
     reach = max(abs(low - (trace.get("zmid") or 0)), abs(high - (trace.get("zmid") or 0))) or 1.0
     wide = abs(x.at(columns[0][-1]) - x.at(columns[0][0])) / max(1, len(columns[0]) - 1) or abs(x.stop - x.start)
     tall = abs(y.at(columns[1][-1]) - y.at(columns[1][0])) / max(1, len(columns[1]) - 1) or abs(y.stop - y.start)
-    parts = []
-    for key, row in zip(columns[1], rows, strict=False):
-        for name, value in zip(columns[0], row, strict=False):
+    texts = values(trace.get("text")) if trace.get("texttemplate") == "%{text}" else []
+    parts, words = [], []
+    for j, (key, row) in enumerate(zip(columns[1], rows, strict=False)):
+        for i, (name, value) in enumerate(zip(columns[0], row, strict=False)):
             if not isinstance(value, (int, float)) or not math.isfinite(value):
                 continue
             tone = (value - (trace.get("zmid") or 0)) / reach if signed else (value - low) / ((high - low) or 1.0)
+            fill = tone_colour(tone, "diverging" if signed else "sequential")
             parts.append(tag(
-                "rect", x=x.at(name) - wide / 2, y=y.at(key) - tall / 2, width=wide + 0.3, height=tall + 0.3,
-                fill=tone_colour(tone, "diverging" if signed else "sequential"),
+                "rect", x=x.at(name) - wide / 2, y=y.at(key) - tall / 2, width=wide + 0.3, height=tall + 0.3, fill=fill,
             ))  # fmt: skip
-    return "".join(parts)
+            if texts and text_width(texts[j][i], 11) < wide:
+                words.append(label(texts[j][i], x.at(name), y.at(key), 11, fill=ink_on(fill), text_anchor="middle",
+                                   dy="0.35em"))  # fmt: skip
+    return "".join(parts + words)

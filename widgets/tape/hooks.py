@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lab.autograd.observe import statistics
+
 if TYPE_CHECKING:
     from widgets.tape.tape import Seen
 
@@ -53,7 +55,5 @@ def _spacing(dtype: str) -> float:
 
 
 def _described(like: Seen, total: Any) -> Seen:
-    finite = total[np.isfinite(total)]
-    norm = float(np.sqrt(np.square(finite).sum()))
-    numbers = float(finite.min()), float(finite.max()), float(finite.mean()), norm
-    return type(like)(like.shape, *numbers, total.size - finite.size, None)
+    low, high, mean, norm, n_nonfinite = statistics(total)
+    return type(like)(like.shape, low, high, mean, norm, n_nonfinite, None)

@@ -81,10 +81,10 @@ def operands(entry: Entry, called: Mapping[int, str]) -> list[str]:
 
 
 def _constant(text: str) -> str:
-    """The event's "(8, 4) float32" as "data 8×4", "(2,) float32" as "array(2)"; other texts as they are."""
+    """The event's "(8, 4) float32" as "data 8×4", "(2,) float32" as "array(2)"; a number has the sign of pictures."""
     found = re.match(r"\(([\d, ]*)\) ", text)
     if not found:
-        return text
+        return theme.signed(text)
     axes = [axis for axis in found.group(1).replace(" ", "").split(",") if axis]
     return f"data {'×'.join(axes)}" if len(axes) > 1 else f"array({axes[0]})" if axes else "scalar"
 

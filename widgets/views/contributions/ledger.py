@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lab.autograd.local import local_jacobian
+from lab.autograd.observe import statistics
 from lab.autograd.recorded import NotKept
 from lab.autograd.reread import Rules
 from widgets.pictures.theme import MINUS, short
@@ -153,12 +154,12 @@ def _local(entry: Entry, argument: int, operand: Entry | None, rules: Rules) -> 
     if jacobian.size == 1:
         number = short(jacobian.item())
         return number, f" = {number}", ""
-    n, m = jacobian.shape
-    if n == m and np.count_nonzero(jacobian - np.diag(np.diag(jacobian))) == 0:
-        diagonal = [short(float(v)) for v in np.diag(jacobian)]
-        words = f"[{', '.join(diagonal)}]" if n <= MOST_TERMS else f"norm {short(float(np.linalg.norm(jacobian)))}"
-        return "", f": diagonal {words}", ""
-    return "", f": {n}×{m}, norm {short(float(np.linalg.norm(jacobian)))}", ""
+    (n, m), (*_, norm, bad) = jacobian.shape, statistics(jacobian)
+    words = f"norm {short(norm)}{f', {bad:,} not finite' if bad else ''}"
+    if n == m and np.count_nonzero(jacobian) == np.count_nonzero(np.diag(jacobian)):
+        diagonal = ", ".join(short(float(v)) for v in np.diag(jacobian))
+        return "", f": diagonal {f'[{diagonal}]' if n <= MOST_TERMS else words}", ""
+    return "", f": {n}×{m}, {words}", ""
 
 
 def sum_of(tape: Tape, target: int, walk: Walk, called: Mapping[int, str]) -> Sum:

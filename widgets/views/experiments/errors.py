@@ -8,7 +8,11 @@ from __future__ import annotations
 from math import isnan, log10
 from typing import Any
 
+import numpy as np
+
 from lab.events import BestStepFound, ErrorMeasured, ErrorsBegun, Event, MethodRefused
+from lab.words import counted
+from widgets.fold import Events, Positions, merged
 from widgets.pictures import theme
 from widgets.pictures.theme import short
 from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
@@ -33,10 +37,15 @@ class ErrorView(ExperimentView):
     """
 
     listens = (ErrorsBegun, ErrorMeasured, BestStepFound, MethodRefused)
-    stops = (BestStepFound, MethodRefused)
     title = "Error against step"
     shows = "the errors of differences by their step"
     write = "ErrorView(lab.measure_errors(lab.sin, 1.0))"
+
+    def stop_positions(self, events: Events) -> Positions:
+        """After each method."""
+        automatic = np.asarray(events.columns(ErrorMeasured)["method"]) == "automatic"
+        ends = events.positions(ErrorMeasured)[: len(automatic)][automatic]
+        return merged(events.positions(BestStepFound), events.positions(MethodRefused), ends) + 1
 
     def drawn(self, rows: Rows) -> tuple[Any, str]:
         import plotly.graph_objects as go
@@ -71,9 +80,7 @@ class ErrorView(ExperimentView):
         begun = _begun(rows)
         automatic = [e for e in of(rows, ErrorMeasured) if e.method == "automatic"]
         found = [f"{NAMES[e.method]}: error {short(e.error)}." for e in automatic]
-        for e in of(rows, BestStepFound):
-            theory = f"; theory says about {e.rule} = {short(e.theory)}" if e.rule else ""
-            found.append(f"{NAMES[e.method]}: smallest error {short(e.error)} at h = {short(e.h)}{theory}.")
+        found += [f"{NAMES[e.method]}: {_best(e, rows)}." for e in of(rows, BestStepFound)]
         found += [f"{NAMES[e.method]}: not possible, {e.reason}." for e in of(rows, MethodRefused)]
         found = found or ["Nothing is known yet."]
         latest = f"{found[0][0].upper()}{found[0][1:]}"
@@ -88,6 +95,21 @@ def _begun(rows: Rows) -> ErrorsBegun:
 def _of(begun: ErrorsBegun) -> str:
     name = "the function" if begun.function == "<lambda>" else begun.function
     return f"The derivative of {name} at {short(begun.at)} in {begun.dtype}"
+
+
+def _best(best: BestStepFound, rows: Rows) -> str:
+    """The best step in words; a function with few digits has many steps without any error."""
+    theory = f"; theory says about {best.rule} = {short(best.theory)}" if best.rule else ""
+    errors = {e.h: e.error for e in of(rows, ErrorMeasured) if e.method == best.method}
+    exact = [h for h, error in errors.items() if error == 0]
+    if best.error or not exact:
+        found = f"best at h = {short(best.h)}, error {short(best.error)}"
+    elif len(exact) == len(errors):
+        found = "no error at any step"
+    else:
+        found = f"no error at {len(exact)} of {counted(len(errors), 'step')}, the longest h = {short(max(exact))}"
+        found += f", the safest {short(best.h)}" if best.h != max(exact) else ""
+    return f"{found}{theory}"
 
 
 def _shown(error: float) -> float:
@@ -120,9 +142,7 @@ def _caption(rows: Rows) -> str:
     words = f"{_of(begun)}, held against {short(begun.truth)} ({begun.source}); errors relative to it, 0 at the foot."
     if begun.truth == 0:
         words = f"{_of(begun)} is 0 ({begun.source}); errors are absolute, 0 at the foot."
-    marks = "; ".join(
-        f"{NAMES[e.method]} is best at {short(e.h)}, theory {e.rule} = {short(e.theory)}"
-        for e in of(rows, BestStepFound) if e.rule
-    )  # fmt: skip
-    words += f" A point marks the best step, a dotted line theory's. {marks[:1].upper()}{marks[1:]}." if marks else ""
+    best = [e for e in of(rows, BestStepFound) if e.rule]
+    words += " A point marks the best step, a dotted line theory's." if best else ""
+    words += "".join(f" {NAMES[e.method].capitalize()}: {_best(e, rows)}." for e in best)
     return words + "".join(f" No {NAMES[e.method]}: {e.reason}." for e in of(rows, MethodRefused))

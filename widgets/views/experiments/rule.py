@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from lab.events import FaultFound, JacobianCompared, RuleCheckBegun
 from lab.words import counted
 from widgets.pictures import theme
-from widgets.pictures.theme import short
+from widgets.pictures.theme import MINUS, short
 from widgets.views.experiments.experiment import ExperimentView, Rows, of
 
 PANELS = (
@@ -20,6 +21,10 @@ PANELS = (
 """Name, number of the axes and room of each map."""
 WRITTEN = 36
 """The Jacobians of so few entries have their numbers in them."""
+
+
+UPON = {"color": "#000000", "line": {"color": "#FFFFFF", "width": 1.5}}
+"""How a mark looks that reads on every fill of every theme."""
 
 
 class RuleView(ExperimentView):
@@ -50,22 +55,20 @@ class RuleView(ExperimentView):
             return go.Figure(layout=theme.blank(theme.axes())), "Nothing is compared yet."
         now = compared[-1]
         figure = go.Figure(layout=_layout(now))
-        expected, actual, errors = _grids(now)
-        both = np.abs(np.concatenate([expected, actual]))
-        reach = float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
-        off, wrong = actual - expected, ~(errors <= 1.0)
-        far = float(np.abs(off[wrong & np.isfinite(off)]).max(initial=0.0)) or reach  # rounding has no colour
-        for (name, axis, _), grid, limit in zip(PANELS, (expected, actual, off), (reach, reach, far), strict=True):
+        (expected, actual, _), off, (wrong, unknown) = _grids(now), _off(now), _verdict(now)
+        for (name, axis, _), grid, limit in zip(PANELS, (expected, actual, off), _limits(now), strict=True):
+            axes = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "showlegend": False}
+            written = grid.size <= WRITTEN and axis != "3"  # there are the marks
+            texts = [[short(v) if isfinite(v) else "" for v in row] for row in grid.tolist()]
+            told = {"text": texts, "texttemplate": "%{text}"}
             figure.add_heatmap(
-                x=now.arguments, y=_rows(now), z=grid, zmin=-limit, zmax=limit, zmid=0.0, name=name,
-                showscale=False, showlegend=False, xaxis=f"x{axis}", yaxis=f"y{axis}", xgap=1, ygap=1,
-                texttemplate="%{z:.3g}" if grid.size <= WRITTEN and axis != "3" else None,  # there are the marks
+                x=now.arguments, y=_rows(now), z=grid, zmin=-limit, zmax=limit, zmid=0.0, name=name, showscale=False,
+                xgap=1, ygap=1, **(told if written else {}), **axes,
             )  # fmt: skip
-        bad = np.argwhere(wrong).tolist()
-        figure.add_scatter(
-            x=[now.arguments[i] for _, i in bad], y=[_rows(now)[j] for j, _ in bad], mode="markers", name="wrong",
-            marker={"symbol": "x", "size": 10}, xaxis="x3", yaxis="y3", showlegend=False,
-        )  # fmt: skip
+            if axis != "3":
+                _marks(figure, now, ~np.isfinite(grid), "no number", grid if written else None, "circle-open", axes)
+        _marks(figure, now, unknown, "not compared", np.full(off.shape, "?"), "", axes)
+        _marks(figure, now, wrong, "wrong", None, "x", axes)
         return figure, _caption(rows, now)
 
     def told(self, rows: Rows) -> str:
@@ -79,23 +82,62 @@ def _grids(e: JacobianCompared) -> list[Any]:
     return [np.array(column).reshape(shape) for column in (e.expected, e.actual, e.errors)]
 
 
+def _off(e: JacobianCompared) -> Any:
+    expected, actual, _ = _grids(e)
+    with np.errstate(invalid="ignore"):  # of two infinities
+        return actual - expected
+
+
 def _rows(e: JacobianCompared) -> list[str]:
     """Names of the rows, short where they all begin alike."""
     return [name.removeprefix("result") or name for name in e.results]
 
 
-def _line(e: JacobianCompared) -> str:
+def _verdict(e: JacobianCompared) -> tuple[Any, Any]:
+    """Which entries are wrong, and which nobody can tell: one of the two has no number."""
     expected, actual, errors = _grids(e)
-    what = "the function" if e.what == "<lambda>" else e.what
-    bad = ~(errors <= 1.0)
-    if not bad.any():
-        return f"{what} in {e.mode}: all {counted(errors.size, 'entry', 'entries')} right."
-    j, i = np.unravel_index(int(np.argmax(np.nan_to_num(errors, nan=np.inf, posinf=np.inf))), errors.shape)
-    return (
-        f"{what} in {e.mode}: {bad.sum()} of {counted(errors.size, 'entry', 'entries')}"
-        f" {'is' if bad.sum() == 1 else 'are'} WRONG; worst: {e.results[j]} by {e.arguments[i]} is"
-        f" {short(float(actual[j, i]))}, differences say {short(float(expected[j, i]))}."
-    )
+    wrong = ~(errors <= 1.0)
+    return wrong, ~(np.isfinite(expected) & np.isfinite(actual)) & ~wrong
+
+
+def _limits(e: JacobianCompared) -> tuple[float, float, float]:
+    """The number that has the strongest colour in each map; the first two share it."""
+    expected, actual, _ = _grids(e)
+    both = np.abs(np.concatenate([expected, actual]))
+    reach = float(both[np.isfinite(both)].max(initial=0.0)) or 1.0
+    off, wrong = _off(e), _verdict(e)[0]
+    far = float(np.abs(off[wrong & np.isfinite(off)]).max(initial=0.0)) or reach  # rounding has no colour
+    return reach, reach, far
+
+
+def _marks(
+    figure: Any, e: JacobianCompared, where: Any, name: str, words: Any, symbol: str, axes: dict[str, Any]
+) -> None:  # fmt: skip
+    """Marks on some entries of a map: words, or a symbol where there are none."""
+    places = np.argwhere(where)
+    look: dict[str, Any] = {"mode": "markers", "marker": {"symbol": symbol, "size": 10, **UPON}}
+    if words is not None:
+        said = words[where].tolist()
+        look = {"mode": "text", "text": [v if isinstance(v, str) else short(v) for v in said]}
+    figure.add_scatter(
+        x=[e.arguments[i] for _, i in places.tolist()], y=[_rows(e)[j] for j, _ in places.tolist()], name=name,
+        **look, **axes,
+    )  # fmt: skip
+
+
+def _line(e: JacobianCompared) -> str:
+    _, actual, errors = _grids(e)
+    wrong, unknown = _verdict(e)
+    total, bad, open_ = counted(errors.size, "entry", "entries"), int(wrong.sum()), int(unknown.sum())
+    said = f"all {total} right" if not open_ else f"{errors.size - open_} of {total} right"
+    if bad:
+        j, i = np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(errors, nan=np.inf), 0.0))), errors.shape)
+        said = (
+            f"{bad} of {total} {'is' if bad == 1 else 'are'} WRONG; worst: {e.results[j]} by {e.arguments[i]} is"
+            f" {short(float(actual[j, i]))}, differences say {short(float(_grids(e)[0][j, i]))}"
+        )
+    more = f"; {open_} cannot be compared, no number there" if open_ else ""
+    return f"{'the function' if e.what == '<lambda>' else e.what} in {e.mode}: {said}{more}."
 
 
 def _fault(e: FaultFound) -> str:
@@ -105,9 +147,15 @@ def _fault(e: FaultFound) -> str:
 
 def _caption(rows: Rows, now: JacobianCompared) -> str:
     fault = "".join(f" {_fault(e)}" for e in of(rows, FaultFound))
+    tolerance = short(of(rows, RuleCheckBegun)[0].tolerance)
+    reach, _, far = map(short, _limits(now))
+    marks = " ?: not compared." * bool(_verdict(now)[1].any())
+    numberless = not all(np.isfinite(grid).all() for grid in _grids(now)[:2])
+    marks += " Circles: no number." * (numberless and len(now.expected) > WRITTEN)
     return (
         f"{_line(now)}{fault} Rows: results, columns: arguments. Left by differences, in the middle by the rule in the"
-        " same colours; right what is between them, with a mark on each wrong entry."
+        f" same colours, from {MINUS}{reach} (blue) to {reach} (orange); right what is between them, to {far}, with a"
+        f" mark on each wrong entry: it is off by more than {tolerance} of itself or of a tenth of the largest.{marks}"
     )
 
 
@@ -116,7 +164,8 @@ def _layout(e: JacobianCompared) -> dict[str, Any]:
     more: dict[str, Any] = {}
     for name, axis, (low, high) in PANELS:
         flat = {"showgrid": False, "zeroline": False, "type": "category", "automargin": True}
-        more[f"xaxis{axis}"] = {**flat, "domain": [low, high], "title": {"text": name}, "anchor": f"y{axis}"}
-        more[f"yaxis{axis}"] = {**flat, "anchor": f"x{axis}", "autorange": "reversed", "showticklabels": not axis,
-                                "ticks": "" if axis else "outside"}  # fmt: skip
+        more[f"xaxis{axis}"] = {**flat, "domain": [low, high], "title": {"text": name}, "anchor": f"y{axis}",
+                                "range": [-0.5, len(e.arguments) - 0.5]}  # fmt: skip
+        more[f"yaxis{axis}"] = {**flat, "anchor": f"x{axis}", "range": [len(e.results) - 0.5, -0.5],
+                                "showticklabels": not axis, "ticks": "" if axis else "outside"}  # fmt: skip
     return theme.axes("", "", height=height, **more)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from lab.events import Nonfinite, first_nonfinite
 from widgets.fold import Events
+from widgets.pictures import theme
 from widgets.pictures.scene import Scene
 from widgets.tape.tape import Tape
 
@@ -23,10 +24,11 @@ class Trouble:
         self._found: Nonfinite | None = None
 
     def words(self) -> str:
-        """Where it began, in up to three lines; "" where everything is finite."""
+        """Where it began, in up to three lines, a line of code without the comma at its end; "" where all is finite."""
         self._found = self._found or first_nonfinite(self._recording)
-        text = self._found.text if self._found is not None else ""
-        return text[:1].upper() + text[1:]
+        lines = self._found.text.splitlines() if self._found is not None else []
+        told = "\n".join(theme.signed(line) if line.startswith("with ") else line.rstrip(", ") for line in lines)
+        return told[:1].upper() + told[1:]
 
     def told(self, scene: Scene, state: Tape) -> Scene:
         """The scene with the words before its own."""

@@ -52,7 +52,8 @@ MORE = {
 }
 LABELLED_EDGES = 80
 """A picture with more edges shows numbers only on the edges where something moves."""
-
+ROW = 900
+"""Pixels for the boxes of a small graph, whose letters would be too small for many a reader with less."""
 WENT_ON = "The run went on: pause it, and choose the box again, to ask why its gradient is what it is now."
 
 
@@ -234,7 +235,7 @@ class GraphView(View[Tape]):
     # --- the inspector ---
 
     def build(self) -> Any:
-        """The scene with the inspector beside it."""
+        """The scene with the inspector beside it, or below it where the scene needs the width."""
         import ipywidgets as ipw
 
         from widgets.live.buttons import pixels
@@ -256,10 +257,17 @@ class GraphView(View[Tape]):
         self.shown()
         wrap: dict[str, Any] = {"display": "flex", "flex_flow": "row wrap", "width": "100%"}
         buttons = ipw.Box([*self._buttons.values(), self._passes.widget], layout=ipw.Layout(**wrap))
-        graph = ipw.VBox([self.host, buttons], layout=ipw.Layout(flex="3 1 420px", min_width="320px"))
+        graph = ipw.VBox([self.host, buttons], layout=ipw.Layout(flex=f"3 1 {self._least_width()}", min_width="320px"))
         room = ipw.Layout(flex="1 1 260px", min_width="240px", margin="0 0 0 12px")
         beside = ipw.VBox([self._panel, self._why.widget], layout=room)
         return ipw.Box([graph, beside], layout=ipw.Layout(**wrap))
+
+    def _least_width(self) -> str:
+        """Of the scene beside the inspector. Few boxes in a row are low: what is known of one has room below."""
+        from widgets.live.buttons import pixels
+
+        row = self.large.direction == "right" and not self._is_large(self._end(self.state_at(self.position)))
+        return pixels(ROW) if row else "420px"
 
     def shown(self) -> None:
         if self._panel is None:

@@ -6,6 +6,7 @@ A million steps are folded by columns and drawn as about two thousand points tha
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from lab.events import Evaluated, Event, RunFinished, RunStarted, StepFinished
 from widgets.explosion import has_exploded, over
-from widgets.fold import Events, Stretch
+from widgets.fold import Events, Positions, Stretch, merged
 from widgets.landmarks import Landmarks
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
@@ -85,6 +86,16 @@ class LossView(View[Curve]):
 
     def start(self) -> Curve:
         return Curve()
+
+    def stop_positions(self, events: Events) -> Positions:
+        """After each step with the tests that follow it, the last one with the end of the run."""
+        steps = events.positions(StepFinished)
+        if not len(steps):
+            return super().stop_positions(events)
+        rest = merged(events.positions(Evaluated), events.positions(RunFinished))
+        last = np.append(-1, rest)[np.searchsorted(rest, np.append(steps[1:], sys.maxsize))]
+        stops: Positions = np.maximum(steps, last) + 1
+        return stops
 
     def landmarks(self, events: Events) -> Landmarks:
         """Where it was tested: every stop is a step already."""

@@ -164,5 +164,6 @@ def _caption(state: Counts) -> str:
     more = f" {state.tape.n_left_out:,} more operations are not drawn." if state.tape.n_left_out else ""
     return (
         f"{_totals(state)} In order a node waits until all that comes back to it is summed, and sends it on once;"
-        f" path by path every contribution goes on by itself. The brighter, the more visits.{more}"
+        f" path by path every contribution goes on by itself. A visited box has a colour, the yellower, the more"
+        f" visits.{more}"
     )
