@@ -2,7 +2,7 @@
 
     python -m tests.lanes "not soak" [arguments of pytest]
 
-They come in four parts, and whichever lane is free takes the next. What the first lane does is printed while it
+They come in five parts, and whichever lane is free takes the next. What the first lane does is printed while it
 runs, what the other did when a part has ended; the last line counts all.
 """
 
@@ -18,9 +18,12 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {"browser": ("browser",), "ranks": ("parallel", "training"), "surface": ("widgets", "teach"), "engine": ()}
-"""The parts, the longest first, and their folders of tests. Tests in no folder are of the surface; all else, with the
-examples in docstrings, is the engine's."""
+FOLDERS = {
+    "browser": ("browser",), "ranks": ("parallel", "training"), "whole": (), "surface": ("widgets", "teach"),
+    "engine": (),
+}  # fmt: skip
+"""The parts, the longest first, and their folders of tests. Tests in no folder are of the whole: lessons, commands,
+what is installed; all else, with the examples in docstrings, is the engine's."""
 NOTHING_CHOSEN = 5
 """How pytest ends where a selection (`-k`) takes no test of a part."""
 
@@ -30,13 +33,13 @@ def part_of(path: str) -> str:
 
     Example:
         >>> [part_of(p) for p in ("tests/parallel/test_ring.py", "tests/test_readme.py", "tests/ops", "lab")]
-        ['ranks', 'surface', 'engine', 'engine']
+        ['ranks', 'whole', 'engine', 'engine']
     """
     top, *below = Path(path).parts
     if top != "tests" or not below:
         return "engine"
     named = [part for part, folders in FOLDERS.items() if below[0] in folders]
-    return named[0] if named else "surface" if below[0].endswith(".py") else "engine"
+    return named[0] if named else "whole" if below[0].endswith(".py") else "engine"
 
 
 def arguments(part: str, rest: Sequence[str]) -> list[str] | None:

@@ -219,7 +219,7 @@ def test_the_lab_opens_on_this_machine_only_and_leaves_nothing(tmp_path, number,
                     fetch(wrong)
             assert listening_on(int(port)) == {"127.0.0.1"}
             process.send_signal(number)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=100)
             assert process.returncode == code
             assert "Traceback" not in out + err
             assert "home folder cannot be written" in err
@@ -239,6 +239,6 @@ def test_opening_and_closing_again_and_again_leaves_nothing(tmp_path, soak):
         with opened(folder, free_port(), home, TMPDIR=str(temporary)) as (process, address):
             port = int(address.split(":")[2].split("/")[0])
             process.send_signal(number)
-            process.communicate(timeout=30)
+            process.communicate(timeout=100)
         assert listening_on(port) == set()
         assert list(temporary.iterdir()) == []

@@ -1,5 +1,4 @@
-"""One JupyterLab server and one Chromium for all browser tests; screenshots go to $LAB_SHOTS, or to a temporary
-folder.
+"""One JupyterLab server and one Chromium for all browser tests; screenshots are taken if $LAB_SHOTS names a folder.
 
 Opening a page and starting a kernel costs more than most tests, so tests share one notebook: each writes its own cells
 into it. A test that fails takes the notebook down with it, and the next one opens another.
@@ -9,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.harness import VIEWPORT, LabPage, LabServer, launch
 from tests.browser.learner import Learner, in_lesson
+from tests.browser.shots import Shots
 
 FAILED = pytest.StashKey[bool]()
 
@@ -43,10 +42,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabServer]:
 
 
 @pytest.fixture(scope="session")
-def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = Path(os.environ.get("LAB_SHOTS") or tmp_path_factory.mktemp("shots"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def shots() -> Shots:
+    return Shots(os.environ.get("LAB_SHOTS", ""))
 
 
 class Desk:

@@ -18,6 +18,13 @@ class NotebookServer(LabServer):
             f"--ServerApp.root_dir={self.root}", "--JupyterNotebookApp.news_url=",
         ]  # fmt: skip
 
+    def _settings(self) -> None:
+        """Also, the page shows its app to tests: Notebook does not heed its own option for that."""
+        super()._settings()
+        path = self.home / "config" / "labconfig" / "page_config.json"
+        path.parent.mkdir()
+        path.write_text('{"exposeAppInBrowser": true}')
+
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self.port}/notebooks/{name}?token={self.token}"
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Locator
+from playwright.sync_api import Browser, Locator, expect
 
-from tests.browser.harness import KERNEL, RUNNING, VIEWPORT, LabPage, LabServer
+from lab.teach import EXERCISES, SOLUTIONS
+from tests.browser.harness import VIEWPORT, LabPage, LabServer
+from tests.browser.shots import Shots
+from tests.browser.waiting import still
 
 LESSONS = Path(__file__).parents[2] / "notebooks"
-
-RESTING = f"() => {KERNEL}.status === 'idle' && !{RUNNING}"
+CELLS = "window.jupyterapp.shell.currentWidget.content.widgets"
 
 
 class Learner:
@@ -23,13 +26,15 @@ class Learner:
     def __init__(self, lab: LabPage) -> None:
         self.lab, self.page = lab, lab.page
 
+    def number(self, code: str) -> int:
+        """The number of the cell whose code contains this."""
+        sources: list[str] = self.page.evaluate(f"() => {CELLS}.map(c => c.model.sharedModel.getSource())")
+        (number,) = [i for i, source in enumerate(sources) if code in source]
+        return number
+
     def cell(self, code: str) -> Locator:
         """The cell whose code contains this."""
-        sources: list[str] = self.page.evaluate(
-            "() => window.jupyterapp.shell.currentWidget.content.widgets.map(c => c.model.sharedModel.getSource())"
-        )
-        (number,) = [i for i, source in enumerate(sources) if code in source]
-        return self.page.locator(".jp-Notebook .jp-Cell").nth(number)
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(self.number(code))
 
     def press(self, code: str, button: str) -> None:
         """Press a button in the output of a cell."""
@@ -43,9 +48,17 @@ class Learner:
         """The line that a screen reader speaks when it changes."""
         return self.cell(code).get_by_role("status").first
 
+    def field(self, code: str) -> Locator:
+        """Where a prediction is written; the code of its cell is written in a text box, too."""
+        return self.cell(code).locator(".jp-OutputArea").get_by_role("textbox")
+
+    def told(self, name: str, words: str) -> None:
+        """Wait until this is said of a prediction where the answer is revealed."""
+        expect(self.status(f'lesson.reveal("{name}")')).to_contain_text(words)
+
     def predict(self, name: str, value: str) -> None:
         """Type a prediction and commit to it, by keyboard alone."""
-        self.cell(f'lesson.predict("{name}"').get_by_role("textbox").last.click()
+        self.field(f'lesson.predict("{name}"').click()
         self.page.keyboard.type(value)
         self.page.keyboard.press("Tab")
         self.page.keyboard.press("Enter")
@@ -53,6 +66,10 @@ class Learner:
     def kernel(self, expression: str) -> Any:
         """The value of an expression in the kernel."""
         return json.loads(self.lab.kernel(f"import json; print(json.dumps({expression}))"))
+
+    def until(self, expression: str, value: Any) -> None:
+        """Wait until an expression has this value in the kernel."""
+        self.lab.until(f"import json; print({expression} == {value!r})", "True")
 
     def nodes(self, code: str) -> dict[str, tuple[str, ...]]:
         """Label, second and third line of every box in a cell's graph, by label."""
@@ -80,26 +97,32 @@ class Learner:
 
     def watch_lines(self, code: str, n: int) -> None:
         """Wait until the first chart of a cell has `n` lines."""
-        handle = self.cell(code).locator(".lab-plot").first.element_handle()
-        self.page.wait_for_function("([plot, n]) => plot._fullData?.length === n", arg=[handle, n])
-
-    def rest(self) -> None:
-        """Wait until every cell has run."""
-        self.page.wait_for_function(RESTING)
+        self.page.wait_for_function(
+            """([i, n]) => document.querySelectorAll(".jp-Notebook .jp-Cell")[i]
+                 .querySelector(".lab-plot")?._fullData?.length === n""",
+            arg=[self.number(code), n],
+        )
 
     def run(self, code: str) -> None:
         """Run a cell by keyboard and wait for it."""
         self.cell(code).locator(".cm-content").click()
-        self.page.keyboard.press("Shift+Enter")
-        self.rest()
+        self._run(self.number(code))
 
     def type(self, code: str, text: str) -> None:
         """Type something else into a cell, run it, and wait for it."""
+        number = self.number(code)
         self.cell(code).locator(".cm-content").click()
         self.page.keyboard.press("Control+A")
         self.page.keyboard.insert_text(text)
+        self._run(number)
+
+    def _run(self, number: int) -> None:
+        """Run the cell in which the cursor is."""
+        count = f"{CELLS}[{number}].model.executionCount"
+        before = self.page.evaluate(f"() => {count}")
         self.page.keyboard.press("Shift+Enter")
-        self.rest()
+        self.page.wait_for_function(f"before => {count} && {count} !== before", arg=before)
+        self.lab.rest()
 
     def choose(self, name: str, choice: str) -> None:
         """Commit to one of the choices of a prediction."""
@@ -107,9 +130,53 @@ class Learner:
         card.get_by_label(choice).check()
         card.get_by_role("button", name="Commit").click()
 
-    def said(self, code: str) -> str:
-        """The text of a cell's output."""
-        return self.cell(code).locator(".jp-OutputArea-output").last.inner_text()
+    def said(self, code: str) -> Locator:
+        """The output of a cell, the last if there are many."""
+        return self.cell(code).locator(".jp-OutputArea-output").last
+
+    def answer(self, name: str, source: str) -> Locator:
+        """Type an answer into the cell of its stub and check it; what the check says."""
+        check = f"lesson.check({name})"
+        self.type(check, f"{source}\n\n{check}")
+        return self.said(check)
+
+    def solve(self, name: str) -> Locator:
+        """Type the solution, and see that it is right in every case; what the check says."""
+        said = self.answer(name, SOLUTIONS[name])
+        expect(said).to_contain_text(right(name))
+        return said
+
+    def stub_is_named(self, name: str) -> None:
+        """A check says of the stub which known mistake it is."""
+        said = self.said(f"lesson.check({name})")
+        expect(said).to_contain_text(f"{name}: not yet")
+        mistakes = "|".join(re.escape(mutant.name) for mutant in EXERCISES[name].mutants)
+        expect(said).to_contain_text(re.compile(mistakes))
+
+    def hint_opens(self, name: str, words: str) -> None:
+        """The hint of a check opens by keyboard, and says this."""
+        cell = self.cell(f"lesson.check({name})")
+        cell.locator("summary").focus()
+        self.page.keyboard.press("Enter")
+        expect(cell.get_by_text(words)).to_be_visible()
+
+
+def ran_from_clean(learner: Learner) -> None:
+    """See that a lesson that was run as it is, without progress, went well in kernel and page, and says "not yet"."""
+    outputs = learner.page.evaluate(f"() => {CELLS}.flatMap(c => c.model.outputs?.toJSON() ?? [])")
+    sources = learner.page.evaluate(f"() => {CELLS}.map(c => c.model.sharedModel.getSource())")
+    text = "\n".join(str(output.get("data", {}).get("text/plain", "")) for output in outputs)
+    assert "Not yet: first say what you expect." in text
+    assert text.count(": not yet. ") == len(re.findall(r"lesson\.check\(\w+\)", "\n".join(sources)))
+    assert ": right in " not in text
+    assert [o for o in outputs if o["output_type"] in ("stream", "error")] == [], "nothing prints, nothing fails"
+    assert learner.lab.errors == []
+    assert learner.lab.foreign == []
+
+
+def right(name: str) -> str:
+    """How a check begins when all of its cases are right."""
+    return f"{name}: right in {sum(len(check.cases) for check in EXERCISES[name].checks)} cases"
 
 
 @contextmanager
@@ -138,7 +205,7 @@ def in_lesson(
         lab.close()
 
 
-def shoot_all(learner: Learner, theme: str, name: str, shots: Path) -> int:
+def shoot_all(learner: Learner, theme: str, name: str, shots: Shots) -> int:
     """Every output in one theme, one picture each; how many there are."""
     learner.lab.theme(f"JupyterLab {theme}")
     page = learner.page
@@ -146,12 +213,10 @@ def shoot_all(learner: Learner, theme: str, name: str, shots: Path) -> int:
     page.wait_for_function(
         "mode => [...document.querySelectorAll('.lab-root')].every(r => r.dataset.labTheme === mode)", arg=theme.lower()
     )
-    page.wait_for_function("() => !document.getAnimations().length")
+    still(page)
     outputs = page.locator(".jp-Notebook .jp-CodeCell:has(.jp-OutputArea-output)")
-    for i in range(outputs.count()):
-        outputs.nth(i).scroll_into_view_if_needed()
-        outputs.nth(i).screenshot(path=str(shots / f"{name}_{theme.lower()}_{i:02}.png"))
-        box = outputs.nth(i).bounding_box()
-        assert box is not None
-        assert box["height"] > 20
-    return outputs.count()
+    heights: list[float] = outputs.evaluate_all("all => all.map(e => e.getBoundingClientRect().height)")
+    assert min(heights) > 20
+    for i in range(len(heights)):
+        shots(outputs.nth(i), f"{name}_{theme.lower()}_{i:02}")
+    return len(heights)

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -13,12 +14,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.harness import KERNEL, VIEWPORT, LabPage, LabServer
+from tests.browser.harness import VIEWPORT, LabPage, LabServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-SOON = 20.0
-"""Seconds within which workers of a kernel that ended are gone, on a busy machine; on a quiet one it is about 2."""
+SOON = 120.0
+"""Seconds within which workers of a kernel that ended are gone, on any machine; on a quiet one it is about 2."""
 TRAINING = """
 import lab, os
 from widgets import LossView, dashboard
@@ -59,11 +60,12 @@ def wait_until_gone(processes: dict[int, str]) -> set[int]:
     left = set(processes)
     while left and time.monotonic() < deadline:
         left = {pid for pid in left if started(pid) == processes[pid]}
+        threading.Event().wait(0.05)  # the machine has better things to do than to look again at once
     return left
 
 
-def trained_in(browser: Browser, server: LabServer, name: str) -> tuple[LabPage, int, dict[int, str]]:
-    """A notebook whose workers train, its kernel's process, and the processes below it."""
+def trained_in(browser: Browser, server: LabServer, name: str) -> tuple[LabPage, dict[int, str], dict[int, str]]:
+    """A notebook whose workers train; the workers, and all processes of its kernel, each with when it started."""
     lab = LabPage(browser.new_page(viewport=VIEWPORT), server, name)
     lab.write(TRAINING)
     lab.open()
@@ -72,9 +74,9 @@ def trained_in(browser: Browser, server: LabServer, name: str) -> tuple[LabPage,
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length > 2")
     kernel = int(lab.kernel("print(os.getpid())"))
     workers = eval(lab.kernel("print(sorted(cluster.client.run(os.getpid).values()))"))
-    below = {pid: started(pid) for pid in family(kernel) - {kernel}}
-    assert set(workers) <= set(below)
-    return lab, kernel, below
+    processes = {pid: started(pid) for pid in family(kernel)}
+    assert {kernel, *workers} <= processes.keys()
+    return lab, {pid: processes[pid] for pid in workers}, processes
 
 
 def ask(server: LabServer, method: str, path: str) -> bytes:
@@ -90,42 +92,34 @@ def kernel_of(server: LabServer, name: str) -> str:
     return str(next(s["kernel"]["id"] for s in sessions if s["path"] == name))
 
 
-def test_a_kernel_that_is_shut_down_takes_its_workers_with_it(browser: Browser, server: LabServer):
-    lab, kernel, below = trained_in(browser, server, "shut-down.ipynb")
-    lab.page.close()
-    assert [pid for pid in below if not started(pid)] == [], "a closed tab ends nothing"
-    ask(server, "DELETE", f"kernels/{kernel_of(server, 'shut-down.ipynb')}")
-    assert wait_until_gone(below) == set()
-    assert started(kernel) == ""
-
-
-def test_a_kernel_that_is_killed_leaves_no_worker_behind(browser: Browser, server: LabServer):
-    lab, kernel, below = trained_in(browser, server, "killed.ipynb")
-    lab.page.close()
-    os.kill(kernel, signal.SIGKILL)
-    assert wait_until_gone(below) == set()
-    with contextlib.suppress(OSError):
-        ask(server, "DELETE", f"kernels/{kernel_of(server, 'killed.ipynb')}")
-
-
-def test_a_closed_tab_leaves_the_training_and_another_one_finds_it(browser: Browser, server: LabServer):
-    lab, kernel, below = trained_in(browser, server, "closed-tab.ipynb")
+def test_a_closed_tab_ends_nothing_another_one_finds_the_training_and_a_kernel_that_is_shut_down_takes_its_workers(
+    browser: Browser, server: LabServer
+):
+    lab, workers, processes = trained_in(browser, server, "closed-tab.ipynb")
     lab.command("docmanager:save")
-    before = int(lab.kernel("print(len(run.recording))"))
+    kernel, before = lab.kernel("print(os.getpid())"), int(lab.kernel("print(len(run.recording))"))
     lab.page.close()
+    assert {pid: started(pid) for pid in workers} == workers
     again = LabPage(browser.new_page(viewport=VIEWPORT), server, "closed-tab.ipynb")
-    again.page.goto(server.url("closed-tab.ipynb"), wait_until="domcontentloaded")
-    again.page.wait_for_selector(".jp-Notebook .jp-Cell")
-    again.page.wait_for_function(
-        f"() => window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady && {KERNEL}?.status === 'idle'"
-    )
-    assert int(again.kernel("print(os.getpid())")) == kernel
+    again.open()
+    assert again.kernel("print(os.getpid())") == kernel
     assert again.kernel("print(lab.last_run is run, run.ended)") == "True False"
-    assert int(again.kernel("print(len(run.recording))")) > before
+    again.until(f"print(len(run.recording) > {before})", "True")
     again.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length > 2")
     step = again.page.evaluate(LAST_STEP)
     again.page.wait_for_function(f"step => ({LAST_STEP})() > step", arg=step)
-    again.kernel("run.stop(); run.join(30)")
     assert again.errors == []
-    again.close()
+    again.page.close()
+    ask(server, "DELETE", f"kernels/{kernel_of(server, 'closed-tab.ipynb')}")
+    assert wait_until_gone(processes) == set()
+
+
+def test_a_kernel_that_is_killed_leaves_no_worker_behind(browser: Browser, server: LabServer):
+    lab, _, processes = trained_in(browser, server, "killed.ipynb")
+    kernel = int(lab.kernel("print(os.getpid())"))
+    lab.page.close()
+    os.kill(kernel, signal.SIGKILL)
+    below = {pid: start for pid, start in processes.items() if pid != kernel}  # the server starts another kernel
     assert wait_until_gone(below) == set()
+    with contextlib.suppress(OSError):
+        ask(server, "DELETE", f"kernels/{kernel_of(server, 'killed.ipynb')}")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
+from tests.browser.waiting import still
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -30,6 +30,13 @@ view = GraphView(rec)
 player = Player(view)
 player
 """
+DONE = {
+    "Start": ("player.transport.index", "0"),
+    "End": ("player.transport.index == player.transport.last", "True"),
+    "Open all": ("view.large.everything", "True"),
+    "Close all": ("view.large.everything", "False"),
+}
+"""What the kernel says once it has heard a button."""
 IN_STAGE = """key => {
     const node = document.querySelector(`.lab-node[data-key="${key}"]`)?.getBoundingClientRect();
     const stage = document.querySelector(".lab-stage").getBoundingClientRect();
@@ -39,44 +46,52 @@ IN_STAGE = """key => {
 """Whether a node can be seen whole, and read."""
 
 
-def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_fit_again(lab_page: Open, shots: Path):
+def press(lab: LabPage, name: str) -> None:
+    """Press a button, and wait for the kernel: of two widgets it may hear the second first."""
+    lab.page.get_by_role("button", name=name, exact=True).click()
+    value, known = DONE[name]
+    lab.until(f"print({value})", known)
+
+
+def test_a_pass_that_has_not_begun_says_so_on_the_stage_and_the_next_picture_is_fit_again(lab_page: Open, shots: Shots):
     lab = lab_page(DEEP)
     page, stage = lab.page, lab.page.locator(".lab-stage").first
     passes = page.get_by_label("Pass")
 
-    def press(name: str) -> None:
-        page.get_by_role("button", name=name, exact=True).click()
-
     def choose(name: str) -> None:
         passes.select_option(name)
         expect(passes.locator("option:checked")).to_have_text(name)
+        lab.until("print(view.large.chosen)", str(int(name) - 1) if name.isdigit() else "None")
 
     first = lab.kernel("print(view.large.groups.ops[0])")
-    press("End")
-    press("Open all")
+    press(lab, "End")
+    press(lab, "Open all")
     choose("1")
-    press("Start")
+    press(lab, "Start")
     choose("3")
     expect(stage).to_have_attribute("data-instead", "pass 3 has not begun here")
-    assert page.locator(".lab-node").count() == 0
-    words: Any = stage.evaluate("e => getComputedStyle(e, '::after').content")
-    assert words == '"pass 3 has not begun here"'
+    expect(page.locator(".lab-node")).to_have_count(0)
+    assert stage.evaluate("e => getComputedStyle(e, '::after').content") == '"pass 3 has not begun here"'
+    still(page)
     height = stage.evaluate("e => e.clientHeight")
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"unbegun-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"unbegun-{theme.lower()}")
     choose("newest")
     page.wait_for_function(IN_STAGE, arg=f"#{first}")
+    still(page)
     assert stage.evaluate("e => e.clientHeight") == height, "the page does not jump"
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "unbegun-and-back.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "unbegun-and-back")
     assert lab.errors == []
 
 
-def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(lab_page: Open, shots: Path):
+def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(lab_page: Open, shots: Shots):
     lab = lab_page(DEEP)
     page = lab.page
     lab.kernel("player.to_end(); view.open_all()")
     page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 20")
+    expect(page.locator(".lab-minimap").first).to_be_visible()
+    still(page)
     around = page.locator(".lab-minimap").first.bounding_box()
     assert around is not None
     y = around["y"] + around["height"] / 2
@@ -86,28 +101,29 @@ def test_a_reader_who_was_far_out_in_what_is_closed_then_sees_all_that_is_left(l
     page.mouse.up()
     lab.kernel("import json")
     for name in ("Close all", "Start"):
-        page.get_by_role("button", name=name, exact=True).click()
+        press(lab, name)
         expect(page.get_by_role("button", name="Open all", exact=True)).to_be_visible()
         there = "[n.id for n in view.picture_at(view.position).nodes if n.kind != 'constant']"
         for key in json.loads(lab.kernel(f"print(json.dumps({there}))")):
             page.wait_for_function(IN_STAGE, arg=f"#{key}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"far-out-{name.split()[0].lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"far-out-{name.split()[0].lower()}")
     assert lab.errors == []
 
 
-def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_page: Open, shots: Path):
+def test_the_buttons_stand_under_the_graph_however_much_is_told_of_a_box(lab_page: Open, shots: Shots):
     lab = lab_page(DEEP)
     page = lab.page
     weight = lab.kernel("player.to_end(); view.open_all(); print(view.large.groups.leaves[0])")
     page.locator(f'.lab-node[data-key="#{weight}"]').click()
     expect(page.get_by_text("Why this gradient?")).to_be_visible()
+    still(page)
     parts = page.locator(".lab-scene"), page.get_by_role("button", name="Path forward"), page.locator(".lab-inspector")
     graph, button, told = [box for part in parts if (box := part.first.bounding_box()) is not None]
     assert 0 <= button["y"] - (graph["y"] + graph["height"]) < 16
     assert told["x"] >= graph["x"] + graph["width"], "the details stand beside the graph"
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"under-the-graph-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"under-the-graph-{theme.lower()}")
     assert lab.errors == []
 
 
@@ -123,10 +139,11 @@ view
 """
 
 
-def test_a_small_graph_has_the_width_and_stays_where_it_is_when_a_box_is_chosen(lab_page: Open, shots: Path):
+def test_a_small_graph_has_the_width_and_stays_where_it_is_when_a_box_is_chosen(lab_page: Open, shots: Shots):
     lab = lab_page(FIVE)
     page = lab.page
     page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 5")
+    still(page)
     scene, told = page.locator(".lab-scene").first, page.locator(".lab-inspector").first
     before, beside = scene.bounding_box(), told.bounding_box()
     assert before is not None
@@ -135,10 +152,11 @@ def test_a_small_graph_has_the_width_and_stays_where_it_is_when_a_box_is_chosen(
     smallest = page.evaluate(
         "() => Math.min(...[...document.querySelectorAll('.lab-node text')].map(e => e.getBoundingClientRect().height))"
     )
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "small-graph.png")
+    shots(page.locator(".jp-OutputArea").first, "small-graph")
     assert smallest >= 10.5, "of a line of text, whose letters are somewhat lower"
     page.locator(".lab-node").nth(1).click()
     expect(told).to_contain_text("gradient")
+    still(page)
     assert scene.bounding_box() == before
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "small-graph-chosen.png")
+    shots(page.locator(".jp-OutputArea").first, "small-graph-chosen")
     assert lab.errors == []

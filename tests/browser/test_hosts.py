@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
-from tests.browser.harness import KERNEL, LabPage
+from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
+from tests.browser.waiting import still
 from widgets.pictures.geometry import edge_shape, lanes
 from widgets.pictures.scene import Edge, Node, Scene
 
@@ -64,27 +65,6 @@ def wait_chart(lab: LabPage, n: int = 1) -> None:
     lab.page.wait_for_function("n => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= n", arg=n)
 
 
-def still(lab: LabPage) -> None:
-    """Wait until nothing glides and nothing fades."""
-    lab.page.wait_for_function(
-        """() => new Promise(resolve => {
-             let last = "", same = 0;
-             const look = () => {
-               const moving = [...document.querySelectorAll(".lab-node, .lab-scene svg > g")];
-               const now = moving.map(e => e.getAttribute("transform")).join();
-               same = now === last && !document.getAnimations().length ? same + 1 : 0;
-               last = now;
-               same > 5 ? resolve(true) : requestAnimationFrame(look);
-             };
-             look();
-           })"""
-    )
-
-
-def label(lab: LabPage, key: str) -> str | None:
-    return lab.page.locator(f'.lab-node[data-key="#{key}"] .lab-label').first.text_content()
-
-
 def wait_label(lab: LabPage, key: str, text: str) -> None:
     lab.page.wait_for_function(
         "([key, text]) => document.querySelector(`.lab-node[data-key='#${key}'] .lab-label`)?.textContent === text",
@@ -92,11 +72,11 @@ def wait_label(lab: LabPage, key: str, text: str) -> None:
     )
 
 
-def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other_server(lab_page: Open, shots: Path):
+def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other_server(lab_page: Open, shots: Shots):
     lab = lab_page(SETUP, SCENE, CHART, fresh=True)
     wait_scene(lab, 9)
     wait_chart(lab)
-    still(lab)
+    still(lab.page)
     assert lab.cell_errors() == []
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
@@ -109,8 +89,8 @@ def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other
             "ink => [...document.querySelectorAll('.xtick text')].every(e => getComputedStyle(e).fill === ink)",
             arg=ink,
         )
-        lab.shoot(".lab-scene", shots / f"scene-{theme.lower()}.png")
-        lab.shoot(".lab-chart", shots / f"chart-{theme.lower()}.png")
+        shots(lab.page.locator(".lab-scene").first, f"scene-{theme.lower()}")
+        shots(lab.page.locator(".lab-chart").first, f"chart-{theme.lower()}")
     before = lab.received
     lab.kernel(
         "more = ipw.VBox([SceneHost(graph()) for _ in range(5)] + [ChartHost(loss()) for _ in range(5)])\ndisplay(more)"
@@ -122,10 +102,10 @@ def test_scene_and_chart_are_drawn_light_and_dark_in_few_bytes_without_any_other
     assert lab.errors == []
 
 
-def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebook(lab_page: Open, shots: Path):
+def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebook(lab_page: Open, shots: Shots):
     lab = lab_page(SETUP, SCENE)
     wait_scene(lab, 9)
-    still(lab)
+    still(lab.page)
     lab.page.locator('.lab-node[data-key="#m"]').click()
     lab.until("print(chosen)", "['m']")
     cells = lab.page.locator(".jp-Notebook .jp-Cell").count()
@@ -135,27 +115,28 @@ def test_a_node_is_chosen_by_mouse_and_by_keyboard_and_no_key_reaches_the_notebo
     lab.page.keyboard.press("ArrowDown")
     lab.page.keyboard.press("Enter")
     lab.until("print(chosen)", "['m', 'z']")
-    assert lab.page.evaluate("() => document.activeElement.dataset.key") == "#z"
-    assert lab.page.locator('.lab-node[data-key="#z"]').get_attribute("aria-selected") == "true"
-    still(lab)
-    lab.shoot(".lab-scene", shots / "scene-focus.png")
+    expect(lab.page.locator('.lab-node[data-key="#z"]')).to_be_focused()
+    expect(lab.page.locator('.lab-node[data-key="#z"]')).to_have_attribute("aria-selected", "true")
+    still(lab.page)
+    shots(lab.page.locator(".lab-scene").first, "scene-focus")
     lab.page.keyboard.press("Tab")
-    assert lab.page.evaluate("() => document.activeElement.getAttribute('aria-label')") == "zoom in"
-    before = lab.page.locator(".lab-svg > g").get_attribute("transform")
+    expect(lab.page.get_by_role("button", name="zoom in")).to_be_focused()
+    world = lab.page.locator(".lab-svg > g")
+    before = world.get_attribute("transform") or ""
     lab.page.keyboard.press("Enter")
-    assert lab.page.locator(".lab-svg > g").get_attribute("transform") != before
+    expect(world).not_to_have_attribute("transform", before)
     lab.page.keyboard.press("Shift+Tab")
-    assert lab.page.evaluate("() => document.activeElement.dataset.key") == "#z"
+    expect(lab.page.locator('.lab-node[data-key="#z"]')).to_be_focused()
     assert lab.page.locator(".jp-Notebook .jp-Cell").count() == cells
     assert lab.errors == []
 
 
-def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Path):
+def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Shots):
     lab = lab_page(SETUP, SCENE)
     wait_scene(lab, 9)
-    still(lab)
+    still(lab.page)
     world = lab.page.locator(".lab-svg > g")
-    at_first = world.get_attribute("transform")
+    at_first = world.get_attribute("transform") or ""
     lab.page.locator(".lab-stage").scroll_into_view_if_needed()
     box = lab.page.locator(".lab-stage").bounding_box()
     assert box is not None
@@ -164,43 +145,40 @@ def test_pan_zoom_fit_and_tooltip(lab_page: Open, shots: Path):
     lab.page.mouse.down()
     lab.page.mouse.move(x + 60, y - 20, steps=4)
     lab.page.mouse.up()
-    assert world.get_attribute("transform") != at_first
-    panned = world.get_attribute("transform")
+    expect(world).not_to_have_attribute("transform", at_first)
+    panned = world.get_attribute("transform") or ""
     lab.page.keyboard.down("Control")
     lab.page.mouse.wheel(0, -120)
     lab.page.keyboard.up("Control")
-    lab.page.wait_for_function(
-        "last => document.querySelector('.lab-svg > g').getAttribute('transform') !== last", arg=panned
-    )
+    expect(world).not_to_have_attribute("transform", panned)
     lab.page.locator("button[aria-label='fit to view']").click()
-    lab.page.wait_for_function(
-        "first => document.querySelector('.lab-svg > g').getAttribute('transform') === first", arg=at_first
-    )
-    still(lab)
+    expect(world).to_have_attribute("transform", at_first)
+    still(lab.page)
     tip = lab.page.locator(".lab-tip")
     lab.page.locator('.lab-node[data-key="#z"]').hover()
-    assert tip.is_hidden(), "all that it would say can be read"
+    expect(tip, "all that it would say can be read").to_be_hidden()
     for _ in range(2):
         lab.page.locator("button[aria-label='zoom out']").click()
     for key, words in (("z", "m + x\n15.0\ngrad 1.0"), ("g", "encoder\n12 operations x 3"), ("y", "y\n4.0")):
         node = lab.page.locator(f'.lab-node[data-key="#{key}"]')
         node.hover()
         lab.page.wait_for_function("words => document.querySelector('.lab-tip').innerText === words", arg=words)
+        still(lab.page)
         assert apart(tip, node.locator(".lab-box").last)
-    lab.page.screenshot(path=str(shots / "scene-tooltip.png"))
+    shots(lab.page, "scene-tooltip")
     assert lab.errors == []
 
 
 def test_nothing_ever_covers_a_node(lab_page: Open):
     lab = lab_page(SETUP, SCENE)
     wait_scene(lab, 9)
-    still(lab)
+    still(lab.page)
     tools = lab.page.locator(".lab-tools")
     for node in lab.page.locator(".lab-node[data-key]").all():
         assert apart(tools, node)
     node = lab.page.locator('.lab-node[data-key="#z"]')
     node.click()
-    assert lab.page.locator(".lab-tip").is_hidden()
+    expect(lab.page.locator(".lab-tip")).to_be_hidden()
 
 
 def apart(a: Locator, b: Locator) -> bool:
@@ -244,7 +222,7 @@ def test_a_lost_message_is_noticed_and_healed(lab_page: Open):
         "import threading\nwith host._guard: host.send_now()\ndel host.send\nhost.show(graph(step=1, label='after'))"
     )
     wait_label(lab, "m", "after")
-    assert lab.page.locator('.lab-node[data-key="#x"] .lab-gradient').text_content() == "grad 5.0"
+    expect(lab.page.locator('.lab-node[data-key="#x"] .lab-gradient')).to_have_text("grad 5.0")
     lab.kernel("host.show(graph(label='and on'))")
     wait_label(lab, "m", "and on")
     assert lab.errors == []
@@ -259,9 +237,9 @@ def test_a_picture_appears_while_its_cell_blocks(lab_page: Open):
     lab.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
     wait_scene(lab, 9)
     wait_chart(lab)
-    assert lab.page.locator(".jp-InputPrompt").nth(1).text_content() == "[*]:"
+    expect(lab.page.locator(".jp-InputPrompt").nth(1)).to_have_text("[*]:")
     (lab.server.root / "gate-open").touch()
-    lab.page.wait_for_function(f"() => {KERNEL}.status === 'idle'")
+    lab.rest()
     assert lab.errors == []
 
 
@@ -269,6 +247,7 @@ def test_a_point_is_chosen_by_click_and_by_keyboard(lab_page: Open):
     lab = lab_page(SETUP, CHART)
     wait_chart(lab)
     lab.page.locator(".lab-plot").scroll_into_view_if_needed()
+    still(lab.page)  # drawn again with the margins that it needs, all is elsewhere
     x, y = lab.page.evaluate(
         """() => {
              const plot = document.querySelector(".lab-plot"), layout = plot._fullLayout, trace = plot._fullData[0];
@@ -300,7 +279,7 @@ def test_a_reloaded_page_shows_the_current_picture_and_stays_live(lab_page: Open
     wait_label(lab, "m", "before")
     lab.reload()
     wait_scene(lab, 9)
-    assert label(lab, "m") == "before"
+    wait_label(lab, "m", "before")
     lab.page.wait_for_function("() => document.querySelector('.lab-plot')?._fullData?.[0].x.length === 50")
     lab.kernel("host.show(graph(label='after')); chart.show(loss(60))")
     wait_label(lab, "m", "after")
@@ -311,6 +290,7 @@ def test_a_reloaded_page_shows_the_current_picture_and_stays_live(lab_page: Open
 def test_fifty_hosts_come_and_go_and_leave_nothing(lab_page: Open):
     lab = lab_page(SETUP, SCENE, CHART)
     wait_chart(lab)
+    still(lab.page)
     count = "import ipywidgets.widgets.widget as w; print(len(w._instances))"
     before = lab.kernel(count)
     models = "() => document.querySelectorAll('.lab-root, .lab-root *').length"
@@ -332,7 +312,7 @@ def test_fifty_hosts_come_and_go_and_leave_nothing(lab_page: Open):
     lab.kernel("for host_ in many.children: host_.dispose()\nmany.layout.close(); many.close(); del host_")
     lab.page.wait_for_function("() => document.querySelectorAll('.lab-root').length === 2")
     assert lab.kernel(count) == before
-    assert lab.page.evaluate(models) == elements
+    lab.page.wait_for_function(f"elements => ({models})() === elements", arg=elements)
     lab.kernel("host.show(graph(label='alive'))")
     wait_label(lab, "m", "alive")
     assert lab.errors == []
@@ -353,7 +333,7 @@ def test_edges_run_in_the_browser_where_the_svg_twin_draws_them(lab_page: Open):
     code = "print(repr(graph(1)))"
     lab = lab_page(SETUP, "host = SceneHost(graph(1)); host")
     wait_scene(lab, 9)
-    still(lab)
+    still(lab.page)
     scene = eval(lab.kernel(code), {"Scene": Scene, "Node": Node, "Edge": Edge})
     nodes, offsets = {node.id: node for node in scene.nodes}, lanes(scene.edges)
     for edge in scene.edges:

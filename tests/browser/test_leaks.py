@@ -1,4 +1,4 @@
-"""A hundred views come and go in a real page: elements, listeners and models go back to where they were."""
+"""Fifty views come and go in a real page: elements, listeners and models go back to where they were."""
 
 from __future__ import annotations
 
@@ -43,8 +43,11 @@ def made(k):
              lambda: Player(GraphView(graph)),
              lambda: DifferenceView(graph, graph))
     return makes[k % len(makes)]()
+
+def n_pictures(widget):
+    return hasattr(widget, "accepts") + sum(map(n_pictures, getattr(widget, "children", ())))
 """
-FIRST = "first = [made(k) for k in range(10)]; display(ipw.VBox([v.widget for v in first]))"
+FIRST = "first = [made(k) for k in range(10)]; kept = ipw.VBox([v.widget for v in first]); display(kept)"
 OPEN = "views = [made(k) for k in range(10)]; many = ipw.VBox([v.widget for v in views]); display(many)"
 CLOSE = """
 for view in views: view.dispose()
@@ -60,7 +63,10 @@ RUN = """code => {
 NODES_KEPT = 60
 """Of a view, all of them emptied boxes: ipywidgets keeps 5 for each of its own widgets that were closed. A view that
 was kept whole would have hundreds."""
-ROOTS = "n => document.querySelectorAll('.lab-root').length === n"
+DRAWN = """n => {
+    const all = [...document.querySelectorAll(".lab-root")];
+    return all.length === n && all.every(root => root.matches(".lab-scene") || root.querySelector(".main-svg"));
+}"""
 
 
 def counts(lab: LabPage) -> dict[str, int]:
@@ -73,30 +79,27 @@ def counts(lab: LabPage) -> dict[str, int]:
     return {name: int(found[name]) for name in ("nodes", "jsEventListeners")}
 
 
-def test_a_hundred_views_that_were_closed_leave_nothing_in_page_and_kernel(lab_page: Callable[..., LabPage]):
+def test_fifty_views_that_were_closed_leave_nothing_in_page_and_kernel(lab_page: Callable[..., LabPage]):
     lab = lab_page(SETUP, FIRST, fresh=True)
     assert lab.cell_errors() == []
-    lab.page.wait_for_function("() => document.querySelectorAll('.lab-plot .main-svg .xtick').length >= 2")
+    n_kept = int(lab.kernel("print(n_pictures(kept))"))
+    lab.page.wait_for_function(DRAWN, arg=n_kept)
     lab.page.evaluate("() => window.jupyterapp.commands.execute('notebook:insert-cell-below')")
-    roots = lab.page.evaluate("() => document.querySelectorAll('.lab-root').length")
     models = "print(len(w._instances), sum(tick.ref() is not None for tick in PACER._ticks))"
 
-    def come_and_go() -> tuple[str, dict[str, int]]:
+    def come_and_go() -> tuple[list[int], dict[str, int]]:
         """Ten views, one of each kind: anywidget gives each 2 seconds to begin, and a busy page may not begin 100."""
         lab.page.evaluate(RUN, OPEN)
-        lab.page.wait_for_function("n => document.querySelectorAll('.lab-root').length > n", arg=roots)
-        lab.page.wait_for_function(
-            "() => [...document.querySelectorAll('.lab-plot')].every(plot => plot.querySelector('.main-svg'))"
-        )
+        lab.page.wait_for_function(DRAWN, arg=2 * n_kept)
         lab.kernel(CLOSE)
-        lab.page.wait_for_function(ROOTS, arg=roots)
+        lab.page.wait_for_function(DRAWN, arg=n_kept)
         lab.page.evaluate(RUN, "None")  # the output that held them goes, too
-        return lab.kernel(models), counts(lab)
+        return [int(n) for n in lab.kernel(models).split()], counts(lab)
 
     before, seen = come_and_go()  # what is made once and kept, as plotly's measuring elements, is there now
-    for _ in range(10):
+    for _ in range(5):
         after, left = come_and_go()
-    assert after == before
-    assert left["jsEventListeners"] - seen["jsEventListeners"] < 50, (seen, left)
-    assert left["nodes"] - seen["nodes"] < 100 * NODES_KEPT, (seen, left)
+    assert all(n <= m for n, m in zip(after, before, strict=True)), (before, after)
+    assert left["jsEventListeners"] - seen["jsEventListeners"] < 25, (seen, left)
+    assert left["nodes"] - seen["nodes"] < 50 * NODES_KEPT, (seen, left)
     assert lab.errors == []

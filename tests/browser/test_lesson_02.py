@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from lab.teach import EXERCISES, SOLUTIONS
-from tests.browser.learner import Learner, shoot_all
+from lab.teach import SOLUTIONS
+from tests.browser.learner import ran_from_clean, right, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -15,51 +15,36 @@ SLOPES = ("forward_difference", "central_difference", "richardson")
 RULE = "checked = lab.measure_rule("
 
 
-def type_and_check(learner: Learner, name: str, source: str) -> str:
-    """Type an answer into the cell of its stub; what the check says."""
-    check = f"lesson.check({name})"
-    learner.type(check, f"{source}\n\n{check}")
-    return learner.said(check)
-
-
-def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
-    assert learner.lab.cell_errors() == []
-    assert learner.lab.errors == []
-    assert learner.lab.foreign == []
+def test_the_lesson_runs_from_clean_without_answers_and_says_not_yet(learner):
+    ran_from_clean(learner)
 
 
 @pytest.mark.parametrize("name", [*SLOPES, "softmax_rule"])
 def test_every_stub_is_answered_by_name(learner, name):
-    said = learner.said(f"lesson.check({name})")
-    assert f"{name}: not yet" in said
-    assert any(mutant.name in said for mutant in EXERCISES[name].mutants)
+    learner.stub_is_named(name)
 
 
 def test_predictions_are_answered_by_the_measurements(learner):
     learner.predict("n", "-8")
-    expect(learner.status('lesson.reveal("n")')).to_contain_text("close enough.")
+    learner.told("n", "close enough.")
     learner.predict("operations", "43")
-    expect(learner.status('lesson.reveal("operations")')).to_contain_text("and so it is.")
+    learner.told("operations", "and so it is.")
     crossing = learner.kernel("crossing")
     learner.predict("inputs", "900")
-    expect(learner.status('lesson.reveal("inputs")')).to_contain_text(f"You said 900, it is {crossing:.4g}:")
+    learner.told("inputs", f"You said 900, it is {crossing:.4g}:")
     learner.predict("the slope", "1")
-    expect(learner.status('lesson.reveal("the slope")')).to_contain_text("You said 1, it is 0: 1 too high.")
+    learner.told("the slope", "You said 1, it is 0: 1 too high.")
 
 
 def test_a_wrong_difference_is_named_and_its_hint_opens_by_keyboard(learner):
     doubled = SOLUTIONS["central_difference"].replace("(2 * h)", "h")
-    assert "it divides by h" in type_and_check(learner, "central_difference", doubled)
-    cell = learner.cell("lesson.check(central_difference)")
-    cell.locator("summary").focus()
-    learner.page.keyboard.press("Enter")
-    expect(cell.get_by_text("how far is it from x - h to x + h?")).to_be_visible()
+    expect(learner.answer("central_difference", doubled)).to_contain_text("it divides by h")
+    learner.hint_opens("central_difference", "how far is it from x - h to x + h?")
 
 
 def test_differences_that_are_typed_pass_and_come_nearer_one_by_one(learner):
     for name in SLOPES:
-        n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
-        assert f"{name}: right in {n_cases} cases" in type_and_check(learner, name, SOLUTIONS[name])
+        learner.solve(name)
     learner.run("estimates = {")
     errors = learner.kernel("[abs(float(slope) - errors.truth) for slope in estimates.values()]")
     assert errors == sorted(errors, reverse=True)
@@ -73,7 +58,7 @@ def test_a_rule_is_mended_and_its_map_becomes_right(learner):
     assert learner.kernel("checked.report.ok") is True
     expect(learner.cell(RULE)).to_contain_text("right")
     learner.run("lesson.check(softmax_rule)")
-    assert "softmax_rule: right in" in learner.said("lesson.check(softmax_rule)")
+    expect(learner.said("lesson.check(softmax_rule)")).to_contain_text(right("softmax_rule"))
     assert learner.lab.cell_errors() == []
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
-from lab.teach import EXERCISES, SOLUTIONS
-from tests.browser.learner import Learner, shoot_all
+from lab.teach import SOLUTIONS
+from tests.browser.learner import Learner, ran_from_clean, right, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -17,28 +17,22 @@ ENGINES = "(after_two, found)"
 """In the cell that runs the faults again."""
 
 
-def type_a_step(learner: Learner, name: str, source: str) -> str:
+def type_a_step(learner: Learner, name: str) -> Locator:
     """Type a step into the cell of its stub and check it; what the check said."""
-    check = f"lesson.check({name})"
-    if name == "backward":  # the longest: its check stands in a cell of its own
-        learner.type("def backward(root):", source)
-        learner.run(check)
-    else:
-        learner.type(check, f"{source}\n\n{check}")
-    return learner.said(check)
+    if name != "backward":
+        return learner.answer(name, SOLUTIONS[name])
+    learner.type("def backward(root):", SOLUTIONS[name])  # the longest: its check stands in a cell of its own
+    learner.run("lesson.check(backward)")
+    return learner.said("lesson.check(backward)")
 
 
-def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
-    assert learner.lab.cell_errors() == []
-    assert learner.lab.errors == []
-    assert learner.lab.foreign == []
+def test_the_lesson_runs_from_clean_without_answers_and_says_not_yet(learner):
+    ran_from_clean(learner)
 
 
 def test_every_stub_is_answered_by_name_and_run_all_is_no_try(learner):
     for name in STEPS:
-        said = learner.said(f"lesson.check({name})")
-        assert f"{name}: not yet" in said
-        assert any(mutant.name in said for mutant in EXERCISES[name].mutants)
+        learner.stub_is_named(name)
     assert learner.kernel(
         "[json.load(open('my_progress.json'))['lessons']['03']['exercises'][n]['tries'] for n in " + repr(STEPS) + "]"
     ) == [0] * len(STEPS)
@@ -46,37 +40,32 @@ def test_every_stub_is_answered_by_name_and_run_all_is_no_try(learner):
 
 def test_the_faults_of_the_usual_engine_are_what_the_kernel_says(learner):
     learner.predict("arrivals at x", "32768")
-    expect(learner.status('lesson.reveal("arrivals at x")')).to_contain_text("and so it is.")
+    learner.told("arrivals at x", "and so it is.")
     learner.predict("x.grad", "8")
-    expect(learner.status('lesson.reveal("x.grad")')).to_contain_text("You said 8, it is 11: 3 too low.")
+    learner.told("x.grad", "You said 8, it is 11: 3 too low.")
     learner.predict("numbers in w.grad", "12")
-    expect(learner.status('lesson.reveal("numbers in w.grad")')).to_contain_text("and so it is.")
+    learner.told("numbers in w.grad", "and so it is.")
     learner.choose("the long sum", "an error")
-    expect(learner.status('lesson.reveal("the long sum")')).to_contain_text("and so it is.")
+    learner.told("the long sum", "and so it is.")
 
 
 def test_a_wrong_step_is_named_and_its_hint_opens_by_keyboard(learner):
-    said = type_a_step(learner, "Value", SWAPPED)
-    assert "the two parts are swapped" in said
-    cell = learner.cell("lesson.check(Value)")
-    cell.locator("summary").focus()
-    learner.page.keyboard.press("Enter")
-    expect(cell.get_by_text("the first part is for self")).to_be_visible()
+    expect(learner.answer("Value", SWAPPED)).to_contain_text("the two parts are swapped")
+    learner.hint_opens("Value", "the first part is for self")
 
 
 def test_five_steps_that_are_typed_pass_and_are_an_engine(learner):
     for name in STEPS:
-        n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
-        assert f"{name}: right in {n_cases} cases" in type_a_step(learner, name, SOLUTIONS[name])
+        expect(type_a_step(learner, name)).to_contain_text(right(name))
     for code in ("walk(backward_order(f(x, y)))", ENGINES, "def operation(", "def yours():"):
         learner.run(code)
     assert learner.lab.cell_errors() == []
-    assert "'yours': (8.0, 3.0)" in learner.said("walk(backward_order(f(x, y)))")
-    assert "'yours': (8.0, 10001.0)" in learner.said(ENGINES)
+    expect(learner.said("walk(backward_order(f(x, y)))")).to_contain_text("'yours': (8.0, 3.0)")
+    expect(learner.said(ENGINES)).to_contain_text("'yours': (8.0, 10001.0)")
     apart = learner.kernel("apart")
     assert apart < 1e-12
     learner.choose("the gradients", "equal to 12 digits" if apart else "the same bits")
-    expect(learner.status('lesson.reveal("the gradients")')).to_contain_text("and so it is.")
+    learner.told("the gradients", "and so it is.")
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])

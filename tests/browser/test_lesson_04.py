@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from lab.teach import EXERCISES, SOLUTIONS
-from tests.browser.learner import Learner, shoot_all
+from lab.teach import SOLUTIONS
+from tests.browser.learner import ran_from_clean, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -15,39 +15,28 @@ TASKS = ("Dual", "jacobian", "hvp")
 BOTH = "z = f(Dual(0.0, 2.0), Dual(3.0, 5.0))"
 
 
-def type_and_check(learner: Learner, name: str, source: str) -> str:
-    """Type an answer into the cell of its stub; what the check says."""
-    check = f"lesson.check({name})"
-    learner.type(check, f"{source}\n\n{check}")
-    return learner.said(check)
-
-
-def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
-    assert learner.lab.cell_errors() == []
-    assert learner.lab.errors == []
-    assert learner.lab.foreign == []
+def test_the_lesson_runs_from_clean_without_answers_and_says_not_yet(learner):
+    ran_from_clean(learner)
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_stub_is_answered_by_name(learner, name):
-    said = learner.said(f"lesson.check({name})")
-    assert f"{name}: not yet" in said
-    assert any(mutant.name in said for mutant in EXERCISES[name].mutants)
+    learner.stub_is_named(name)
 
 
 def test_predictions_are_answered_by_the_runs(learner):
     learner.predict("the speed of z", "8")
-    expect(learner.status('lesson.reveal("the speed of z")')).to_contain_text("and so it is.")
+    learner.told("the speed of z", "and so it is.")
     learner.choose("the cheaper way", "jacfwd")
-    expect(learner.status('lesson.reveal("the cheaper way")')).to_contain_text("You said jacfwd")
+    learner.told("the cheaper way", "You said jacfwd")
     learner.choose("the product", "about 512 gradients")
-    expect(learner.status('lesson.reveal("the product")')).to_contain_text("it is a few gradients.")
+    learner.told("the product", "it is a few gradients.")
     learner.choose("the shape", "(4, 2)")
-    expect(learner.status('lesson.reveal("the shape")')).to_contain_text("and so it is.")
+    learner.told("the shape", "and so it is.")
     learner.choose("the gradients", "(64, 10)")
-    expect(learner.status('lesson.reveal("the gradients")')).to_contain_text("it is (64, 64, 10).")
+    learner.told("the gradients", "it is (64, 64, 10).")
     learner.predict("the outer slope", "1")
-    expect(learner.status('lesson.reveal("the outer slope")')).to_contain_text("You said 1, it is 2: 1 too low.")
+    learner.told("the outer slope", "You said 1, it is 2: 1 too low.")
 
 
 def test_a_tangent_steps_through_the_operations_by_keyboard(learner):
@@ -59,21 +48,17 @@ def test_a_tangent_steps_through_the_operations_by_keyboard(learner):
 
 def test_a_wrong_product_is_named_and_its_hint_opens_by_keyboard(learner):
     half = SOLUTIONS["Dual"].replace(" + self.value * other.tangent", "")
-    assert "only x moves in the product" in type_and_check(learner, "Dual", half)
-    cell = learner.cell("lesson.check(Dual)")
-    cell.locator("summary").focus()
-    learner.page.keyboard.press("Enter")
-    expect(cell.get_by_text("what does x * y gain when y moves?")).to_be_visible()
+    expect(learner.answer("Dual", half)).to_contain_text("only x moves in the product")
+    learner.hint_opens("Dual", "what does x * y gain when y moves?")
 
 
 def test_answers_that_are_typed_pass_and_agree_with_the_lab(learner):
     for name in TASKS:
-        n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
-        assert f"{name}: right in {n_cases} cases" in type_and_check(learner, name, SOLUTIONS[name])
+        learner.solve(name)
     learner.run(BOTH)
     learner.run("values, back = lab.vjp(")
     assert learner.kernel("bool(np.allclose(rows, jacobian(three_to_two, point)))")
-    assert learner.said(BOTH) == """{'yours': (0.0, 8.0), "the lab's": (0.0, 8.0)}"""
+    expect(learner.said(BOTH)).to_have_text("""{'yours': (0.0, 8.0), "the lab's": (0.0, 8.0)}""")
     assert learner.lab.cell_errors() == []
 
 

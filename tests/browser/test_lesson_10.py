@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from lab.teach import EXERCISES, SOLUTIONS
-from tests.browser.learner import shoot_all
+from lab.teach import SOLUTIONS
+from tests.browser.learner import ran_from_clean, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -21,10 +21,8 @@ HOLDS = """([cell, held]) => {
 """The numbers in the cells of a ring, without the mark of a mean and the thin spaces between thousands."""
 
 
-def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
-    assert learner.lab.cell_errors() == []
-    assert learner.lab.errors == []
-    assert learner.lab.foreign == []
+def test_the_lesson_runs_from_clean_without_answers_and_says_not_yet(learner):
+    ran_from_clean(learner)
 
 
 def test_four_processes_ran_it(learner):
@@ -54,31 +52,26 @@ def test_predictions_are_committed_and_answered_by_the_bytes_that_were_sent(lear
         ("wrong numbers", "12", "You said 12, and so it is."),
     ):
         learner.predict(name, guess)
-        expect(learner.status(f'lesson.reveal("{name}")')).to_contain_text(answer)
+        learner.told(name, answer)
     assert learner.kernel("[max(sent_simply), sent_in_ring, n_wrong]") == [96, [48] * 4, 12]
 
 
 def test_both_stubs_are_answered_by_the_name_of_what_is_missing(learner):
-    assert "the sum is made but does not come back" in learner.said("lesson.check(my_first_plan)")
-    assert "the all-gather is missing" in learner.said("lesson.check(my_all_reduce)")
+    expect(learner.said("lesson.check(my_first_plan)")).to_contain_text("the sum is made but does not come back")
+    expect(learner.said("lesson.check(my_all_reduce)")).to_contain_text("the all-gather is missing")
 
 
 def test_a_wrong_plan_that_is_typed_is_told_its_first_wrong_hop(learner):
     wrong = SOLUTIONS["my_all_reduce"].replace("(rank + 1 - step) % n_chunks", "(rank - step) % n_chunks", 1)
     assert wrong != SOLUTIONS["my_all_reduce"]
-    learner.type("lesson.check(my_all_reduce)", f"{wrong}\n\nlesson.check(my_all_reduce)")
-    said = learner.said("lesson.check(my_all_reduce)")
-    assert re.search(r"On 4 ranks: rank \d, step \d: sent chunk \d, expected chunk \d", said)
-    assert "one off from the chunk that the neighbour sends" in said or "not finished" in said
+    said = learner.answer("my_all_reduce", wrong)
+    expect(said).to_contain_text(re.compile(r"On 4 ranks: rank \d, step \d: sent chunk \d, expected chunk \d"))
+    expect(said).to_contain_text(re.compile("one off from the chunk that the neighbour sends|not finished"))
 
 
 @pytest.mark.parametrize("name", ["my_first_plan", "my_all_reduce"])
 def test_a_solution_that_is_typed_passes(learner, name):
-    learner.type(f"lesson.check({name})", f"{SOLUTIONS[name]}\n\nlesson.check({name})")
-    said = learner.said(f"lesson.check({name})")
-    n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
-    assert f"{name}: right in {n_cases} cases" in said
-    assert "What it costs: 6 steps on 4 ranks" in said
+    expect(learner.solve(name)).to_contain_text("What it costs: 6 steps on 4 ranks")
 
 
 def test_the_plan_that_was_typed_runs_on_the_workers_and_every_rank_has_the_sum(learner):
@@ -94,8 +87,8 @@ def test_the_plan_that_was_typed_runs_on_the_workers_and_every_rank_has_the_sum(
 
 def test_a_plan_that_hangs_is_refused_in_three_lines(learner):
     said = learner.said("def all_wait")
-    assert "waits for chunk 0 from rank" in said
-    assert "ranks that wait for ever: 0, 1, 2, 3" in said
+    expect(said).to_contain_text("waits for chunk 0 from rank")
+    expect(said).to_contain_text("ranks that wait for ever: 0, 1, 2, 3")
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from lab.teach import EXERCISES, SOLUTIONS
-from tests.browser.learner import shoot_all
+from tests.browser.learner import ran_from_clean, shoot_all
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -30,17 +29,15 @@ def my_schedule(rank, n_ranks, n_micro):
 """
 
 
-def test_the_whole_lesson_runs_without_an_error_in_cells_or_page(learner):
-    assert learner.lab.cell_errors() == []
-    assert learner.lab.errors == []
-    assert learner.lab.foreign == []
+def test_the_lesson_runs_from_clean_without_answers_and_says_not_yet(learner):
+    ran_from_clean(learner)
 
 
 def test_the_four_pieces_have_the_weights_of_one_process(learner):
     gap = learner.kernel("gap")
     assert gap < 1e-4
     learner.choose("the weights", "equal to 4 digits" if gap else "the same bits")
-    expect(learner.status('lesson.reveal("the weights")')).to_contain_text("and so it is.")
+    learner.told("the weights", "and so it is.")
 
 
 @pytest.mark.parametrize(("run", "code"), [("gpipe", "PipelineView(gpipe)"), ("own", "PipelineView(own)")])
@@ -53,37 +50,34 @@ def test_every_action_of_the_run_is_a_bar_in_the_page(learner, run, code):
 
 def test_predictions_are_answered_by_the_plan_on_paper_whatever_the_machine_measured(learner):
     learner.predict("waiting", "25")
-    expect(learner.status('lesson.reveal("waiting")')).to_contain_text("You said 25 %, it is 75 %: 50 % too low.")
+    learner.told("waiting", "You said 25 %, it is 75 %: 50 % too low.")
     learner.predict("the bubble", "27")
-    expect(learner.status('lesson.reveal("the bubble")')).to_contain_text("it is 27.27 %: close enough.")
+    learner.told("the bubble", "it is 27.27 %: close enough.")
     measured = learner.kernel("[float(waiting(one_by_one)), float(waiting(gpipe))]")
-    assert 70 < measured[0] < 95
-    assert 20 < measured[1] < measured[0]
+    assert 70 < measured[0] <= 100  # a busy machine only adds to it
+    assert 20 < measured[1] <= 100
     learner.predict("activations", "8")
-    expect(learner.status('lesson.reveal("activations")')).to_contain_text("You said 8, and so it is.")
+    learner.told("activations", "You said 8, and so it is.")
 
 
 def test_both_stubs_are_answered_by_name(learner):
-    assert "it is ranks over pieces" in learner.said("lesson.check(bubble)")
-    assert "all forwards come first (GPipe)" in learner.said("lesson.check(my_schedule)")
+    expect(learner.said("lesson.check(bubble)")).to_contain_text("it is ranks over pieces")
+    expect(learner.said("lesson.check(my_schedule)")).to_contain_text("all forwards come first (GPipe)")
 
 
 def test_an_order_that_hangs_is_refused_with_the_two_actions_that_wait(learner):
     said = learner.said("hangs = parse_table")
-    assert "the schedule cannot make progress" in said
-    assert "rank 0 waits at 0B0 for 1B0, rank 1 waits at 1F1 for 0F1" in said
-    learner.type("lesson.check(my_schedule)", f"{HANGS}\n\nlesson.check(my_schedule)")
-    said = learner.said("lesson.check(my_schedule)")
-    assert "the schedule cannot make progress" in said
-    assert "rank 0 waits at 0B0 for 1B0" in said
-    assert "two ranks wait for each other" in said
+    expect(said).to_contain_text("the schedule cannot make progress")
+    expect(said).to_contain_text("rank 0 waits at 0B0 for 1B0, rank 1 waits at 1F1 for 0F1")
+    said = learner.answer("my_schedule", HANGS)
+    expect(said).to_contain_text("the schedule cannot make progress")
+    expect(said).to_contain_text("rank 0 waits at 0B0 for 1B0")
+    expect(said).to_contain_text("two ranks wait for each other")
 
 
 @pytest.mark.parametrize("name", ["bubble", "my_schedule"])
 def test_a_solution_that_is_typed_passes(learner, name):
-    learner.type(f"lesson.check({name})", f"{SOLUTIONS[name]}\n\nlesson.check({name})")
-    n_cases = sum(len(check.cases) for check in EXERCISES[name].checks)
-    assert f"{name}: right in {n_cases} cases" in learner.said(f"lesson.check({name})")
+    learner.solve(name)
 
 
 def test_the_order_that_was_typed_is_carried_out_with_few_activations(learner):

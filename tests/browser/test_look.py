@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
+from tests.browser.waiting import still
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -25,7 +27,7 @@ GraphView(rec)
 
 
 def test_a_look_chosen_in_a_cell_holds_for_every_picture_and_can_be_taken_back(
-    lab_page: Callable[..., LabPage], shots: Path
+    lab_page: Callable[..., LabPage], shots: Shots
 ):
     lab = lab_page(*CELLS)
     lab.theme("JupyterLab Light")  # whatever the test before has left
@@ -33,8 +35,8 @@ def test_a_look_chosen_in_a_cell_holds_for_every_picture_and_can_be_taken_back(
     shown = """([theme, size]) => { const scene = document.querySelector(".lab-scene");
                                   return scene?.dataset.labTheme === theme && scene.dataset.labSize === size; }"""
     page.wait_for_function(shown, arg=["contrast", "projector"])
-    assert page.locator(".lab-provenance").first.is_visible()
-    page.screenshot(path=str(shots / "look.png"))
+    expect(page.locator(".lab-provenance").first).to_be_visible()
+    shots(page, "look")
     page.get_by_label("size", exact=True).select_option("normal")
     page.get_by_label("theme", exact=True).select_option("dark")
     page.wait_for_function(shown, arg=["dark", "normal"])
@@ -75,7 +77,7 @@ SIZES = """() => {
 
 
 def test_on_a_projector_every_panel_and_control_of_a_notebook_grows_with_the_pictures(
-    lab_page: Callable[..., LabPage], shots: Path
+    lab_page: Callable[..., LabPage], shots: Shots
 ):
     lab = lab_page("from widgets import Look\nlook = Look()\nlook", CONTROLS, RUN)
     assert lab.cell_errors() == []
@@ -83,16 +85,18 @@ def test_on_a_projector_every_panel_and_control_of_a_notebook_grows_with_the_pic
     page.wait_for_function("() => document.querySelector('.lab-inspector')?.textContent.includes('came back')")
     page.get_by_role("button", name="Resume").wait_for()
     lab.theme("JupyterLab Light")
+    still(page)
     before = page.evaluate(SIZES)
     assert len(before) > 40
     page.get_by_label("size", exact=True).select_option("projector")
     page.wait_for_function("() => document.querySelector('.lab-scene').dataset.labSize === 'projector'")
+    still(page)
     after = page.evaluate(SIZES)
     small = {name: (size, after[name]) for name, size in before.items() if name in after and after[name] < 1.4 * size}
     assert small == {}
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
         for k, cell in enumerate(page.locator(".jp-Cell .jp-OutputArea").all()):
-            cell.screenshot(path=str(shots / f"projector-{theme.lower()}-{k}.png"))
+            shots(cell, f"projector-{theme.lower()}-{k}")
     page.get_by_label("size", exact=True).select_option("normal")
     lab.kernel("run.stop()")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.shots import Shots
 from tests.browser.test_ranks import ring_of_four
+from tests.browser.waiting import still
 from widgets.export.page import Frame, write_page
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Edge, Node, Scene
@@ -62,17 +64,18 @@ def narrow(browser: Browser, path: Path, request: pytest.FixtureRequest) -> Iter
 
 
 def test_in_a_narrow_window_a_wide_picture_begins_readable_says_so_and_is_all_seen_at_a_click(
-    narrow: Page, shots: Path
+    narrow: Page, shots: Shots
 ):
+    still(narrow)
     first, small = narrow.evaluate(SHOWN)
     assert first["inside"][0] == "n0"
     assert first["high"] > 11, "the words can be read"
     assert (first["more"], first["map"], first["hint"]) == ("right", True, '"drag to see more"')
     assert (small["inside"], small["more"], small["map"], small["hint"]) == (["a", "b"], "", False, "none")
-    narrow.screenshot(path=str(shots / f"narrow-{narrow.evaluate('document.body.dataset.labTheme')}.png"))
+    shots(narrow, f"narrow-{narrow.evaluate('document.body.dataset.labTheme')}")
     assert narrow.evaluate("document.documentElement.scrollWidth") == 500
     narrow.get_by_role("button", name="fit to view").first.click()
-    assert len(narrow.evaluate(SHOWN)[0]["inside"]) == 12
+    narrow.wait_for_function(f"() => ({SHOWN})()[0].inside.length === 12")
 
 
 def test_it_stays_where_it_was_when_nothing_happens_any_more(narrow: Page):
@@ -93,6 +96,7 @@ def test_on_a_projector_a_wide_picture_begins_as_large_as_it_can_be_read_in_any_
     narrow.get_by_label("size").select_option("projector")
     narrow.wait_for_function("() => document.querySelector('.lab-scene').dataset.labSize === 'projector'")
     narrow.wait_for_function(f"() => ({SHOWN})()[0].more === 'right'")
+    still(narrow)
     first, small = narrow.evaluate(SHOWN)
     assert first["high"] > 16
     assert (first["inside"][0], first["map"]) == ("n0", True)
@@ -126,18 +130,20 @@ RING = """() => {
 
 
 def test_a_ring_that_becomes_narrow_is_seen_whole_and_its_stage_becomes_low(
-    browser: Browser, tmp_path: Path, shots: Path
+    browser: Browser, tmp_path: Path, shots: Shots
 ):
     page = browser.new_page(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     page.set_default_timeout(PATIENCE_MS)
     page.goto(ring_of_four().export(tmp_path / "ring.html").as_uri())
     page.wait_for_selector("body[data-lab-ready]")
+    still(page)
     wide = page.evaluate(RING)
     page.set_viewport_size({"width": 430, "height": 800})
     page.wait_for_function("w => document.querySelector('.lab-stage').clientWidth < w", arg=wide["wide"])
     page.wait_for_function(f"() => ({RING})().inside")
+    still(page)
     narrow = page.evaluate(RING)
-    page.screenshot(path=str(shots / "narrow-ring.png"))
+    shots(page, "narrow-ring")
     assert narrow["above"] < 30, "no empty room above"
     assert narrow["letters"] > 8
     page.set_viewport_size({"width": 1280, "height": 800})
@@ -160,16 +166,19 @@ def chart(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     page.set_default_timeout(PATIENCE_MS)
     page.goto(write_page(tmp_path / "chart.html", [Frame("all", (drawn,))], "Chart").as_uri())
     page.wait_for_selector(".lab-plot .legend")
+    still(page)
     yield page
     page.close()
 
 
-def test_a_chart_that_becomes_wide_has_its_legend_above_its_curves(chart: Page, shots: Path):
+def test_a_chart_that_becomes_wide_has_its_legend_above_its_curves(chart: Page, shots: Shots):
     assert chart.evaluate(LEGEND)["plot"] > 60, "in a narrow window the legend has two rows"
     chart.set_viewport_size({"width": 1200, "height": 700})
     chart.wait_for_function(f"() => ({LEGEND})().plot < 60")
-    assert chart.evaluate(LEGEND)["under"] <= chart.evaluate(LEGEND)["plot"]
-    chart.screenshot(path=str(shots / "wide-chart.png"))
+    still(chart)
+    legend = chart.evaluate(LEGEND)
+    assert legend["under"] <= legend["plot"] < 60
+    shots(chart, "wide-chart")
     ticks = chart.locator(".ytick text").all_text_contents()
     assert "2,000" in ticks, "thousands are written as in the words around it"
 
@@ -183,4 +192,4 @@ def test_the_tools_of_a_chart_are_for_the_mouse_and_say_which_chart_they_are_of(
     plot.hover()
     chart.get_by_role("button", name="Zoom in: Loss").click()
     chart.wait_for_function(f"before => ({LEGEND})().range !== before", arg=before)
-    assert chart.get_by_role("toolbar", name="tools of Loss").count() == 1
+    expect(chart.get_by_role("toolbar", name="tools of Loss")).to_have_count(1)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.shots import Shots
+from tests.browser.waiting import faults, still
 from widgets.export.page import Frame, write_page
 from widgets.live.library import bundle
 from widgets.pictures import theme
@@ -98,7 +99,7 @@ def wait_frame(page: Page, i: int) -> None:
     page.wait_for_function(f"wanted => JSON.stringify(({SHOWN})()) === JSON.stringify(wanted)", arg=wanted)
 
 
-def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened, shots: Path, path: Path):
+def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened, shots: Shots, path: Path):
     page = opened.ready()
     wait_frame(page, 0)
     page.get_by_role("button", name="step", exact=True).click()
@@ -119,16 +120,13 @@ def test_it_plays_steps_seeks_and_goes_back_with_the_network_cut(opened: Opened,
     page.get_by_role("button", name="play", exact=True).click()
     wait_frame(page, 5)
     page.get_by_role("button", name="play", exact=True).wait_for()
-    page.screenshot(path=str(shots / f"page-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    shots(page, f"page-{page.evaluate('document.body.dataset.labTheme')}")
     assert [url for url in opened.requests if not url.startswith("blob:")] == [path.as_uri()]
     assert opened.trouble == []
 
 
 def test_it_has_no_fault_that_axe_finds(opened: Opened):
-    page = opened.ready()
-    results = Axe().run(page)
-    found = [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]]
-    assert found == []
+    assert faults(opened.ready()) == []
 
 
 def test_the_keyboard_alone_plays_it_and_walks_the_graph(opened: Opened):
@@ -176,6 +174,7 @@ def test_who_asked_for_more_contrast_gets_it(browser: Browser, path: Path):
 
 def test_on_a_projector_type_and_lines_are_larger_everywhere(opened: Opened):
     page = opened.ready()
+    still(page)  # a chart is drawn twice at first
     sizes = """() => [".lab-caption", ".lab-legend", ".lab-step", ".lab-plot .xtick text", ".lab-node .lab-label"]
         .map(name => document.querySelector(name).getBoundingClientRect().height)"""
     before = page.evaluate(sizes)

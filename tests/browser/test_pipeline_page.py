@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.shots import Shots
+from tests.browser.waiting import faults, still
 from tests.widgets.golden_cluster import lost
 from tests.widgets.golden_pipeline import ran
 from widgets import ClusterView, Player
@@ -44,7 +45,9 @@ BARS = """() => Object.fromEntries([...document.querySelectorAll("[role=option][
 }))"""
 
 
-def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser: Browser, tmp_path: Path, shots: Path):
+def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(
+    browser: Browser, tmp_path: Path, shots: Shots
+):
     view = PipelineView(ran("1f1b", 3, 2))
     player = Player(view)
     page, trouble = opened(browser, player.export(tmp_path / "pipeline.html"))
@@ -54,6 +57,7 @@ def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser
             step.click()
         words = view.text_at(int(stop))
         page.wait_for_function("w => document.querySelector('.lab-text-twin').textContent === w", arg=words)
+        still(page)
         scene = view.picture_at(int(stop))
         bars = {f"#{n.id}": n for n in scene.nodes if n.kind in SPANS}
         drawn = page.evaluate(BARS)
@@ -62,15 +66,14 @@ def test_each_step_shows_the_spans_the_messages_and_the_words_of_the_run(browser
             node = bars[key]
             assert (kind, state) == (node.kind, node.state)
             assert aria.startswith(node.aria)
-            if state != "waiting":  # one that is open grows, and glides while it does
-                assert x == pytest.approx(node.x, abs=0.1)
-                assert width == pytest.approx(node.width, abs=0.1)
+            assert x == pytest.approx(node.x, abs=0.1)
+            assert width == pytest.approx(node.width, abs=0.1)
         lively = {f"#{e.id}": e.label for e in scene.edges if e.state != "idle"}
         moving = page.locator(".lab-edge[data-key]:not([data-state=idle])")
         assert {e.get_attribute("data-key") for e in moving.all()} == set(lively)
         assert page.locator(".lab-mark-shape, .lab-mark-words").count() == len(scene.marks)
         if k == len(player.transport.stops) // 2:
-            page.screenshot(path=str(shots / "pipeline-between.png"), full_page=True)
+            shots(page, "pipeline-between")
     assert trouble == []
     page.context.close()
 
@@ -108,14 +111,13 @@ def test_the_keyboard_walks_from_stage_to_stage_and_to_the_bars(browser: Browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, view: PipelineView, scheme: str, shots: Path):
+def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, view: PipelineView, scheme: str, shots: Shots):
     for kind in (view, ClusterView(lost())):
         page, trouble = opened(browser, kind.export(tmp_path / "page.html"), scheme)
         page.get_by_role("slider", name="frame").focus()
         page.keyboard.press("End")
-        results = Axe().run(page)
-        assert [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]] == []
-        page.screenshot(path=str(shots / f"{kind.title.lower()}-end-{scheme}.png"), full_page=True)
+        assert faults(page) == []
+        shots(page, f"{kind.title.lower()}-end-{scheme}")
         assert trouble == []
         page.context.close()
 
@@ -130,7 +132,7 @@ def test_a_lost_rank_is_told_on_its_card(browser: Browser, tmp_path: Path):
     said = card.get_attribute("aria-label") or ""
     assert "holds rank 1: lost. its process was killed (signal 9)" in said
     card.hover()
-    assert "its process was killed (signal 9)" in (page.locator(".lab-tip").text_content() or "")
+    expect(page.locator(".lab-tip")).to_contain_text("its process was killed (signal 9)")
     page.context.close()
 
 
@@ -145,10 +147,10 @@ player
 """
 
 
-def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callable[..., LabPage], shots: Path):
+def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callable[..., LabPage], shots: Shots):
     lab = lab_page(PACED)
     lab.page.wait_for_selector("[role=option][data-kind=forward_span]")
-    assert "no measure of this machine" in (lab.page.locator(".lab-provenance").text_content() or "")
+    expect(lab.page.locator(".lab-provenance")).to_contain_text("no measure of this machine")
     for n in (2, 3, 4):
         lab.page.get_by_role("button", name="Step", exact=True).click()
         bars = "[role=option][data-kind$=_span]:not([data-state=waiting])"
@@ -156,5 +158,5 @@ def test_in_a_notebook_it_is_stepped_and_says_that_it_is_paced(lab_page: Callabl
     drawn = lab.page.evaluate(BARS)
     known = lab.kernel("print([n.id for n in player.views[0].picture_at(player.transport.position).nodes])")
     assert all(repr(key.removeprefix("#")) in known for key in drawn)
-    lab.page.screenshot(path=str(shots / "pipeline-notebook.png"))
+    shots(lab.page, "pipeline-notebook")
     assert lab.errors == []

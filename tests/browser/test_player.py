@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 import lab
-from tests.browser.harness import LabPage
+from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
+from tests.browser.waiting import faults, no_rest, says
 from tests.widgets.test_player_places import steps_recorded
 from widgets import DifferenceView, GraphView, Player, SideBySide
 from widgets.live.library import bundle
@@ -53,11 +54,11 @@ def at(page: Page, stop: int) -> None:
     expect(page.locator(".lab-step")).to_contain_text(f"{stop + 1} of ")
 
 
-def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Player, shots: Path):
+def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Player, shots: Shots):
     page = ready(opened)
     marks = list(player.marks)
     ticks = page.locator(".lab-tick")
-    assert ticks.count() == len(marks)
+    expect(ticks).to_have_count(len(marks))
     assert ticks.evaluate_all("all => all.map(e => e.title)") == list(player.marks.values())
     page.get_by_role("button", name="next mark").click()
     at(page, marks[0])
@@ -83,7 +84,7 @@ def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Pl
     at(page, 4)
     page.get_by_role("button", name="loop to here").click()
     expect(page.locator(".lab-loop-span")).to_have_attribute("title", "Repeats 3 to 5")
-    page.screenshot(path=str(shots / f"player-{page.evaluate('document.body.dataset.labTheme')}.png"), full_page=True)
+    shots(page, f"player-{page.evaluate('document.body.dataset.labTheme')}")
     seen = page.evaluate(
         """() => new Promise((done) => {
              const seen = [];
@@ -101,7 +102,7 @@ def test_marks_loop_and_bookmarks_of_an_exported_page(opened: Opened, player: Pl
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press(" ")
     page.keyboard.press("l")
-    assert page.locator(".lab-loop-span").is_hidden()
+    expect(page.locator(".lab-loop-span")).to_be_hidden()
     assert opened.trouble == []
 
 
@@ -109,11 +110,11 @@ def test_the_page_has_no_fault_that_axe_finds(opened: Opened):
     page = ready(opened)
     page.locator("summary").click()
     page.get_by_role("button", name="3: forward only").click()
-    found = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in Axe().run(page).response["violations"]]
-    assert found == []
+    at(page, 2)
+    assert faults(page) == []
 
 
-def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path: Path, shots: Path):
+def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path: Path, shots: Shots):
     def run(op):
         x = lab.tensor(2.0, requires_grad=True, name="x")
         with lab.record() as rec:
@@ -143,9 +144,8 @@ def test_two_recordings_and_their_difference_as_pages(browser: Browser, tmp_path
             else:
                 odd = page.locator('.lab-node[data-state="trouble"] .lab-label').all_text_contents()
                 assert odd == ["tanh, float64", "sin, float64"]
-            found = [(v["id"], [n["html"][:120] for n in v["nodes"]]) for v in Axe().run(page).response["violations"]]
-            assert found == []
-            page.screenshot(path=str(shots / f"{name}-{mode}.png"), full_page=True)
+            assert faults(page) == []
+            shots(page, f"{name}-{mode}")
             assert opened.trouble == []
             context.close()
 
@@ -162,23 +162,17 @@ player
 """
 
 
-def says(live: LabPage, text: str) -> None:
-    live.page.wait_for_function(
-        "text => [...document.querySelectorAll('[role=status]')].some(e => e.textContent.includes(text))", arg=text
-    )
-
-
-def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab_page: Open, shots: Path):
+def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab_page: Open, shots: Shots):
     live = lab_page(LIVE, "untouched = 1")
     page = live.page
     assert live.cell_errors() == []
     live.theme("JupyterLab Light")
-    says(live, "1 of 7")
+    says(page, "1 of 7")
     n_cells = page.locator(".jp-Cell").count()
     slider = page.get_by_role("slider", name="Moment")
     slider.focus()
     page.keyboard.press("]")
-    says(live, "3 of 7: Backward starts at")
+    says(page, "3 of 7: Backward starts at")
     field = page.get_by_label("note of a new bookmark")
     page.get_by_role("button", name="Bookmark this moment…", exact=True).click()
     expect(field).to_be_focused()
@@ -195,17 +189,17 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     assert page.locator(".jp-Cell").count() == n_cells, "no command of the notebook ran"
     for key, said in (("End", "7 of 7"), ("ArrowLeft", "6 of 7"), ("[", "3 of 7"), ("Home", "1 of 7")):
         page.keyboard.press(key)
-        says(live, said)
+        says(page, said)
     button = page.get_by_role("button", name="Step", exact=True)
     button.click()
-    says(live, "2 of 7")
+    says(page, "2 of 7")
     page.keyboard.press("ArrowRight")
-    says(live, "3 of 7")
+    says(page, "3 of 7")
     page.keyboard.press("x")
     assert page.locator(".jp-Cell").count() == n_cells
     page.keyboard.press("l")
     page.keyboard.press("ArrowRight")
-    says(live, "4 of 7")
+    says(page, "4 of 7")
     page.keyboard.press("l")
     live.until("print(player.transport.loop)", "(2, 3)")
     expect(page.locator(".lab-loop-span")).to_have_attribute("title", "Repeats 3 to 4")
@@ -216,12 +210,11 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     live.until("print(player.bookmarks[0].note)", "where the gradient begins")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="3: where the gradient begins").click()
-    says(live, "3 of 7")
+    says(page, "3 of 7")
     expect(page.get_by_role("note")).to_have_text("where the gradient begins")
-    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-light.png")
+    shots(live.page.locator(".jp-OutputArea").first, "live-player-light")
     live.theme("JupyterLab Dark")
-    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-dark.png")
-    focused = "() => document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent"
+    shots(live.page.locator(".jp-OutputArea").first, "live-player-dark")
     slider.focus()
     for key, note in (("ArrowRight", "four"), ("ArrowRight", "five")):
         page.keyboard.press(key)
@@ -235,19 +228,19 @@ def test_a_live_player_keeps_bookmarks_and_its_keys_never_reach_the_notebook(lab
     page.get_by_label("note of bookmark 2").fill("the fourth")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="4: the fourth", exact=True).wait_for()
-    assert page.evaluate(focused) == "rename bookmark 2"
+    expect(page.get_by_role("button", name="rename bookmark 2")).to_be_focused()
     page.get_by_role("button", name="remove bookmark 1").dblclick()
     expect(page.locator("summary", has_text="Bookmarks (2)")).to_be_visible()
     live.until("print([b.note for b in player.bookmarks])", "['the fourth', 'five']")
-    assert page.evaluate(focused) == "Undo: put back 3: where the gradient begins"
-    live.shoot(".jp-Cell .jp-OutputArea", shots / "live-player-undo.png")
+    expect(page.get_by_role("button", name="Undo: put back 3: where the gradient begins")).to_be_focused()
+    shots(live.page.locator(".jp-OutputArea").first, "live-player-undo")
     page.keyboard.press("Enter")
     live.until("print([b.note for b in player.bookmarks])", "['where the gradient begins', 'the fourth', 'five']")
-    page.get_by_role("button", name="rename bookmark 1").wait_for()
-    assert page.evaluate(focused) == "rename bookmark 1"
+    expect(page.get_by_role("button", name="rename bookmark 1")).to_be_focused()
     for left in (2, 1, 0):
         page.get_by_role("button", name="remove bookmark 1").click()
-        live.until("print(len(player.bookmarks))", str(left))  # until then the row that was removed is in the page
+        expect(page.locator(".lab-book li")).to_have_count(left)  # until then the button is that of the removed one
+    live.until("print(len(player.bookmarks))", "0")
     assert live.errors == []
 
 
@@ -263,6 +256,7 @@ window.done = true;
 
 def test_marks_that_cannot_be_told_apart_are_thinned_out_and_more_are_seen_where_there_is_room(browser: Browser):
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     page.set_content("<main></main>")
     page.add_script_tag(type="module", content=bundle("timeline.js") + COMB)
     page.wait_for_function("() => window.done && document.querySelectorAll('.lab-tick').length === 100")
@@ -284,7 +278,9 @@ timeline.slider.focus();
 
 def test_news_that_are_older_than_what_the_reader_wants_do_not_take_the_thumb_back(browser: Browser):
     page = browser.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     page.set_content("<main></main>")
+    no_rest(page)  # after 3 seconds the thumb would go back
     page.add_script_tag(type="module", content=bundle("timeline.js") + STALE)
     page.wait_for_function("() => window.timeline")
     for news in (6, 5, 5):  # what a busy kernel tells while the reader is ahead of it

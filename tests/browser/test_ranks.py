@@ -8,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 import lab
 from lab.parallel import run_local
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.shots import Shots
+from tests.browser.waiting import faults, says, still
 from tests.widgets.golden_ranks import ranks_of, trained
 from widgets import DataParallelView, RingView
 from widgets.pictures.geometry import edge_shape
@@ -56,7 +57,7 @@ def opened(browser: Browser, request: pytest.FixtureRequest, tmp_path: Path) -> 
 
 
 def test_a_ring_of_four_is_played_and_shows_the_sums_of_the_run(
-    opened: Callable[[View], Page], shots: Path, request: pytest.FixtureRequest
+    opened: Callable[[View], Page], shots: Shots, request: pytest.FixtureRequest
 ):
     view = ring_of_four()
     page = opened(view)
@@ -76,7 +77,7 @@ def test_a_ring_of_four_is_played_and_shows_the_sums_of_the_run(
         moving = {f"#{rank}>{(rank + 1) % 4}": kind for rank in range(4)} if 0 < stop < 7 else {}
         assert page.evaluate(MOVING) == moving
         if stop in {2, 5}:
-            page.screenshot(path=str(shots / f"ring-{request.node.callspec.id}-{stop}.png"), full_page=True)
+            shots(page, f"ring-{request.node.callspec.id}-{stop}")
         if stop < 7:
             page.get_by_role("button", name="step", exact=True).click()
     assert np.array_equal(held, [sum(ranks_of(4))] * 4)
@@ -90,6 +91,7 @@ def test_the_page_draws_a_ring_as_its_still_twin_does(opened: Callable[[View], P
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     page.wait_for_function(STANDS_AT, arg="7 of 8")
+    still(page)
     scene = view.picture_at(int(stops[-2]))
     nodes = {node.id: node for node in scene.nodes}
     for edge in scene.edges:
@@ -103,16 +105,15 @@ def test_the_page_draws_a_ring_as_its_still_twin_does(opened: Callable[[View], P
 
 @pytest.mark.parametrize("make", [ring_of_four, lambda: DataParallelView(trained(4))], ids=["ring", "replicas"])
 def test_it_has_no_fault_that_axe_finds_and_cells_can_be_heard(
-    opened: Callable[[View], Page], make: Callable[[], View], shots: Path, request: pytest.FixtureRequest
+    opened: Callable[[View], Page], make: Callable[[], View], shots: Shots, request: pytest.FixtureRequest
 ):
     page = opened(make())
     page.keyboard.press("End")
     page.wait_for_function(AT_THE_END)
-    found = Axe().run(page).response["violations"]
-    assert [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in found] == []
+    assert faults(page) == []
     said = page.locator(".lab-node").evaluate_all("nodes => nodes.map(node => node.getAttribute('aria-label'))")
     assert all(words.startswith("rank ") for words in said)
-    page.screenshot(path=str(shots / f"end-{request.node.callspec.id}.png"), full_page=True)
+    shots(page, f"end-{request.node.callspec.id}")
 
 
 def test_the_phases_of_a_step_run_down_the_replicas(opened: Callable[[View], Page]):
@@ -146,26 +147,20 @@ player
 """
 
 
-def test_in_a_notebook_it_is_stepped_and_another_collective_is_chosen(
-    lab_page: Callable[..., LabPage], shots: Path
-):
+def test_in_a_notebook_it_is_stepped_and_another_collective_is_chosen(lab_page: Callable[..., LabPage], shots: Shots):
     notebook = lab_page(NOTEBOOK)
     assert notebook.cell_errors() == []
-    spoken = "text => [...document.querySelectorAll('[role=status]')].some(e => e.textContent.includes(text))"
-    notebook.page.wait_for_function(spoken, arg="1 of 8: 4 ranks entered all_reduce by ring")
-    for _ in range(2):
+    says(notebook.page, "1 of 8: 4 ranks entered all_reduce by ring")
+    for words in ("2 of 8: ", "3 of 8: Step 2 of 6: rank 0 adds c1"):
         notebook.page.get_by_role("button", name="Step", exact=True).click()
-    notebook.page.wait_for_function(spoken, arg="3 of 8: Step 2 of 6: rank 0 adds c1")
+        says(notebook.page, words)
     held = notebook.page.locator('.lab-node[data-key="#r0.1"] .lab-label')
-    notebook.page.wait_for_function(
-        "() => document.querySelector('.lab-node[data-key=\"#r0.1\"] .lab-label').textContent === '53.0'"
-    )
-    assert held.text_content() == str(1.0 + 21.0 + 31.0)
+    expect(held).to_have_text(str(1.0 + 21.0 + 31.0))
     for name in ("Light", "Dark"):
         notebook.theme(f"JupyterLab {name}")
-        notebook.shoot(".jp-Cell .jp-OutputArea", shots / f"ring-notebook-{name.lower()}.png")
+        shots(notebook.page.locator(".jp-OutputArea").first, f"ring-notebook-{name.lower()}")
     notebook.page.get_by_role("button", name="Later", exact=True).click()
-    notebook.page.wait_for_function(spoken, arg="1 of 5: 4 ranks entered broadcast by flat")
+    says(notebook.page, "1 of 5: 4 ranks entered broadcast by flat")
     notebook.page.get_by_role("button", name="End", exact=True).click()
-    notebook.page.wait_for_function(spoken, arg="every rank holds what rank 1 had")
+    says(notebook.page, "every rank holds what rank 1 had")
     assert notebook.errors == []

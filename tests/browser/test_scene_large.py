@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.graphs import scene_of, unrolled_loop
 from tests.browser.harness import PATIENCE_MS
+from tests.browser.shots import Shots
+from tests.browser.waiting import faults, no_rest, still
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import COLOURS
@@ -108,7 +109,7 @@ def pixel(page: Page, canvas: int, key: str, up: float = 0.0) -> list[int]:
     )
 
 
-def test_from_afar_all_of_it_is_on_the_canvas_in_the_colours_of_the_theme(page: Page, shots: Path):
+def test_from_afar_all_of_it_is_on_the_canvas_in_the_colours_of_the_theme(page: Page, shots: Shots):
     assert page.locator(".lab-stage[data-far]").count() == 1
     assert page.locator(".lab-node[data-key]").count() == 1, "the one that the tab key reaches"
     assert len(in_sight(page)) == len(NODES)
@@ -116,9 +117,9 @@ def test_from_afar_all_of_it_is_on_the_canvas_in_the_colours_of_the_theme(page: 
     for key in list(NODES)[5::60]:
         wanted = COLOURS[mode][NODES[key]["kind"]]
         assert pixel(page, 1, key)[:3] == pytest.approx([int(wanted[i : i + 2], 16) for i in (1, 3, 5)], abs=3)
-    page.screenshot(path=str(shots / f"large-far-{mode}.png"))
+    shots(page, f"large-far-{mode}")
     nearer(page)
-    page.screenshot(path=str(shots / f"large-near-{mode}.png"))
+    shots(page, f"large-near-{mode}")
 
 
 def test_near_by_what_is_in_sight_is_in_the_document_as_the_tree_has_it_and_little_else(light: Page):
@@ -135,6 +136,8 @@ def test_near_by_what_is_in_sight_is_in_the_document_as_the_tree_has_it_and_litt
 
 def test_a_drag_moves_what_is_drawn_and_draws_anew_at_its_end(light: Page):
     nearer(light)
+    still(light)
+    no_rest(light)  # after a moment without a movement all would be drawn anew
     svg = light.locator(".lab-svg")
     svg.scroll_into_view_if_needed()
     box = svg.bounding_box()
@@ -155,6 +158,8 @@ def test_a_drag_moves_what_is_drawn_and_draws_anew_at_its_end(light: Page):
 
 def test_a_long_drag_draws_only_what_comes_into_sight(light: Page):
     nearer(light)
+    still(light)
+    no_rest(light)  # after a moment without a movement all would be drawn anew
     svg = light.locator(".lab-svg")
     svg.scroll_into_view_if_needed()
     box = svg.bounding_box()
@@ -179,7 +184,10 @@ def test_what_fades_in_has_no_layer_of_its_own(light: Page):
     step = light.get_by_role("button", name="step", exact=True)
     step.click()
     light.wait_for_selector(f'.lab-node[data-key="#{WHOLE.nodes[579].id}"][data-state=active]')
-    light.wait_for_function("() => !document.querySelector('.lab-svg').style.transform")
+    still(light)
+    session = light.context.new_cdp_session(light)
+    session.send("Animation.enable")
+    session.send("Animation.setPlaybackRate", {"playbackRate": 0.01})  # so that a busy machine sees it, too
     step.click()
     fading = light.wait_for_function(
         """() => {
@@ -324,11 +332,12 @@ def test_a_graph_that_grows_is_followed_and_the_canvas_paints_what_changed(light
     light.keyboard.press("0")
     light.wait_for_function("() => document.querySelector('.lab-stage').dataset.more === ''")
     light.wait_for_selector(".lab-stage[data-far]")
+    still(light)
     new = f"#{WHOLE.nodes[582].id}"
     assert pixel(light, 1, new) == [0, 0, 0, 0]
     light.get_by_role("button", name="step", exact=True).click()
     light.wait_for_function("() => document.querySelector('.lab-nodes').getAttribute('aria-label').includes('583')")
-    light.wait_for_function("() => !document.querySelector('.lab-svg').style.transform")
+    still(light)
     assert pixel(light, 1, new)[3] == 255
     blue = COLOURS["light"]["forward"]
     assert pixel(light, 1, new, up=1.0)[:3] == pytest.approx([int(blue[i : i + 2], 16) for i in (1, 3, 5)], abs=40)
@@ -338,9 +347,7 @@ def test_a_graph_that_grows_is_followed_and_the_canvas_paints_what_changed(light
 def test_it_has_no_fault_that_axe_finds_near_or_far(page: Page):
     for zoom in (0.0, 0.8):
         nearer(page, zoom)
-        results = Axe().run(page)
-        found = [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]]
-        assert found == []
+        assert faults(page) == []
 
 
 def chain(n: int, apart: float = 150.0) -> Scene:
@@ -363,7 +370,7 @@ FRAMES_ASKED = """() => new Promise(done => {
 
 
 def test_a_scene_of_300000_px_lies_on_surfaces_of_a_few_stages_begins_readable_and_rests(
-    browser: Browser, tmp_path: Path, shots: Path
+    browser: Browser, tmp_path: Path, shots: Shots
 ):
     path = write_page(tmp_path / "chain.html", [Frame("", (chain(2000),))], "Chain")
     for page in opened(browser, path, "light"):
@@ -376,12 +383,12 @@ def test_a_scene_of_300000_px_lies_on_surfaces_of_a_few_stages_begins_readable_a
         page.locator(".lab-node[tabindex='0']").focus()
         for key in ("End", "f", "Home", "f", "f", "End"):
             page.keyboard.press(key)
-            page.wait_for_function("() => !document.querySelector('.lab-svg').style.transform")
+            still(page)
             for w, h in page.evaluate(SURFACES):
                 assert w <= 3 * stage["w"], key
                 assert h <= 3 * stage["h"], key
             assert page.locator(".lab-edge").count() < 100, "what lies one on the other is drawn once"
-        page.screenshot(path=str(shots / "chain-end.png"))
+        shots(page, "chain-end")
         assert layers, "there is a plane"
         window = page.viewport_size or {"width": 0, "height": 0}
         for layer in (layer for some in layers for layer in some):

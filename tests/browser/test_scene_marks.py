@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.harness import PATIENCE_MS, LabPage
+from tests.browser.shots import Shots
+from tests.browser.waiting import faults
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import MARKS
@@ -54,7 +55,7 @@ def style(page: Page, selector: str, name: str) -> str:
     return str(page.locator(selector).last.evaluate(f"e => getComputedStyle(e).{name}"))
 
 
-def test_marks_stand_where_the_still_picture_has_them(page: Page, shots: Path):
+def test_marks_stand_where_the_still_picture_has_them(page: Page, shots: Shots):
     svg = svg_of(FOLDED)
     for kind, shape in (("fold", FOLD["closed"]), ("fold", FOLD["open"]), ("pin", MARKS["pin"])):
         marks = page.locator(f".lab-{kind}:has(path[d='{shape}'])")
@@ -64,7 +65,7 @@ def test_marks_stand_where_the_still_picture_has_them(page: Page, shots: Path):
             assert f'transform="{place}"' in svg
     assert page.get_by_text("recorded on this machine").is_visible()
     mode = page.evaluate("document.querySelector('.lab-scene').dataset.labTheme")
-    page.screenshot(path=str(shots / f"marks-{mode}.png"))
+    shots(page, f"marks-{mode}")
 
 
 def test_frames_lie_under_edges_and_hold_their_words_in_the_corner(page: Page):
@@ -106,8 +107,7 @@ def test_a_page_says_what_is_open_but_offers_no_button_that_nobody_hears(page: P
 
 
 def test_axe_finds_no_fault(page: Page):
-    results = Axe().run(page)
-    assert [(v["id"], [node["html"][:120] for node in v["nodes"]]) for v in results.response["violations"]] == []
+    assert faults(page) == []
 
 
 LIVE = f"""
@@ -166,11 +166,11 @@ def test_the_kernel_hears_what_shall_be_opened_closed_pinned_and_found(lab_page:
     assert lab.errors == []
 
 
-def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, shots: Path):
+def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, shots: Shots):
     lab = lab_page(SPOKEN, fresh=True)
     shown(lab)
     gone = lab.page.locator(".lab-gone")
-    assert gone.text_content() == ""
+    expect(gone).to_have_text("")
     lab.page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart().then(() => null)"
     )
@@ -178,14 +178,14 @@ def test_a_restarted_kernel_is_explained_and_the_picture_stays(lab_page: Open, s
     assert gone.get_attribute("role") == "status"
     shown(lab)
     expect(lab.page.locator(".lab-provenance")).to_have_text("Before the restart: recorded on this machine")
-    assert lab.page.locator(".lab-provenance svg").count() == 0, "no mark says what runs"
+    expect(lab.page.locator(".lab-provenance svg"), "no mark says what runs").to_have_count(0)
     words = lab.page.locator("[role=status]", has_text="running")
     expect(words).to_have_text("Before the kernel was restarted: ▶ running")
-    assert lab.page.locator(".lab-fold:not(.lab-still)").count() == 0, "nobody would hear it"
-    lab.shoot(".lab-scene", shots / "restarted.png")
+    expect(lab.page.locator(".lab-fold:not(.lab-still)"), "nobody would hear it").to_have_count(0)
+    shots(lab.page.locator(".lab-scene").first, "restarted")
     lab.page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'"
     )
     lab.run_all()
     lab.page.wait_for_selector(".lab-fold:not(.lab-still)")
-    assert lab.page.locator(".lab-gone").text_content() == ""
+    expect(lab.page.locator(".lab-gone")).to_have_text("")

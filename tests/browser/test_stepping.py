@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
-from tests.browser.test_views import button, says
+from tests.browser.shots import Shots
+from tests.browser.test_views import button
+from tests.browser.waiting import says
+from widgets.controls.run_controls import UNIT_WORDS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -21,8 +24,9 @@ import lab
 from widgets import RunControls
 train, test = lab.data.digits()
 model = lab.nn.mlp(64, 16, 10, rng=0)
-run = lab.fit(model, train, epochs=100, batch_size=32, paused=True)
-RunControls(run)
+run = lab.fit(model, train, epochs=1_000_000, batch_size=32, paused=True)
+controls = RunControls(run)
+controls
 """
 
 
@@ -30,53 +34,59 @@ def choose(lab: LabPage, name: str, label: str) -> None:
     lab.page.get_by_label(name, exact=True).select_option(label=label)
 
 
+def step_by(lab: LabPage, unit: str) -> None:
+    """Choose what a click on Step lets pass, and wait for the kernel: it may hear the click first."""
+    choose(lab, "Step by", UNIT_WORDS[unit])
+    lab.until("print(controls._parts['by'].value)", unit)
+
+
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page: Open, shots: Path, theme: str):
+def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page: Open, shots: Shots, theme: str):
     lab = lab_page(STEPPED)
     lab.theme(theme)
-    says(lab, "‖ paused")
-    choose(lab, "Step by", "operation")
+    says(lab.page, "‖ paused")
+    step_by(lab, "op")
     for n in range(1, 4):
         button(lab, "Step").click()
         lab.until("print(0 if run.graph is None else len(run.graph.positions(lab.events.OpRecorded)))", str(n))
-    says(lab, "held after relu of module 1")
+    says(lab.page, "held after relu of module 1")
     nodes = lab.page.locator(".lab-scene .lab-node[data-key]")
-    lab.page.wait_for_function("() => document.querySelector('.lab-scene')?.textContent.includes('relu')")
+    expect(lab.page.locator(".lab-scene").first).to_contain_text("relu")
     n_forward = nodes.count()
-    choose(lab, "Step by", "backward node")
+    step_by(lab, "node")
     for _ in range(3):
         before = lab.kernel("print(run.reason)")
         button(lab, "Step").click()
         lab.until(f"print(run.reason != {before!r} and run.state)", "paused")
-    says(lab, "held after the backward rule of")
-    lab.page.wait_for_function("() => document.querySelector('.lab-scene').textContent.includes('grad')")
-    assert nodes.count() > n_forward
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / f"stepping-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
+    says(lab.page, "held after the backward rule of")
+    expect(lab.page.locator(".lab-scene").first).to_contain_text("grad")
+    expect(nodes.nth(n_forward)).to_be_attached()
+    shots(lab.page.locator(".jp-OutputArea").first, f"stepping-{theme.rsplit(maxsplit=1)[-1].lower()}")
     choose(lab, "Break on", "gradient norm above")
     lab.page.get_by_label("Bound or place", exact=True).fill("0")
     button(lab, "Add").click()
-    says(lab, "held after")
+    says(lab.page, "held after")
     button(lab, "gradient above 0").wait_for()
     button(lab, "Resume").click()
-    says(lab, "the norm of the gradient of step")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / f"breakpoint-{theme.rsplit(maxsplit=1)[-1].lower()}.png")
+    says(lab.page, "the norm of the gradient of step")
+    shots(lab.page.locator(".jp-OutputArea").first, f"breakpoint-{theme.rsplit(maxsplit=1)[-1].lower()}")
     button(lab, "gradient above 0").click()
     button(lab, "gradient above 0").wait_for(state="detached")
     button(lab, "Resume").click()
-    says(lab, "▶ running")
+    says(lab.page, "▶ running")
     button(lab, "Pause").dblclick()  # its second click would be one on Resume
-    says(lab, "‖ paused")
+    says(lab.page, "‖ paused")
     button(lab, "Resume").wait_for()
     assert lab.kernel("print(run.state)") == "paused", "whatever the second click said is heard before this question"
     button(lab, "Stop").click()
-    says(lab, "■ stopped")
+    says(lab.page, "■ stopped")
     assert lab.cell_errors() == []
     assert lab.errors == []
 
 
 def test_a_bound_typed_before_a_slow_kernel_answers_is_kept(lab_page: Open):
     lab = lab_page(STEPPED)
-    says(lab, "‖ paused")
+    says(lab.page, "‖ paused")
     kernel = int(lab.kernel("import os; print(os.getpid())"))
     os.kill(kernel, signal.SIGSTOP)
     try:
@@ -92,15 +102,15 @@ def test_a_bound_typed_before_a_slow_kernel_answers_is_kept(lab_page: Open):
     assert lab.errors == []
 
 
-def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page: Open, shots: Path):
+def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page: Open, shots: Shots):
     lab = lab_page(STEPPED)
     lab.theme("JupyterLab Light")
-    says(lab, "‖ paused")
+    says(lab.page, "‖ paused")
     field = lab.page.get_by_label("Bound or place", exact=True)
     choose(lab, "Break on", "operation or module")
     field.fill("reluu")
     field.press("Enter")
-    says(lab, "did you mean 'relu'")
+    says(lab.page, "did you mean 'relu'")
     kernel = int(lab.kernel("import os; print(os.getpid())"))
     os.kill(kernel, signal.SIGSTOP)  # a busy kernel, to which text and click come together
     try:
@@ -124,17 +134,16 @@ def test_what_is_put_right_after_a_refusal_is_what_the_next_click_adds(lab_page:
         field.fill(bound)
         button(lab, "Add").click()
         button(lab, f"loss above −{bound[1:]}").wait_for()
-    says(lab, "loss above −2 takes the place of loss above −1")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "breakpoints-light.png")
+    says(lab.page, "loss above −2 takes the place of loss above −1")
+    shots(lab.page.locator(".jp-OutputArea").first, "breakpoints-light")
     lab.theme("JupyterLab Dark")
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "breakpoints-dark.png")
-    focused = "() => document.activeElement.textContent"
+    shots(lab.page.locator(".jp-OutputArea").first, "breakpoints-dark")
     button(lab, "loss above −2").click()
     button(lab, "loss above −2").wait_for(state="detached")
-    assert lab.page.evaluate(focused) == "forward through 'tanh' (not in the last step)"
+    expect(button(lab, "forward through 'tanh' (not in the last step)")).to_be_focused()
     lab.page.keyboard.press("Enter")
     button(lab, "forward through 'tanh' (not in the last step)").wait_for(state="detached")
-    assert lab.page.evaluate(focused) == "Add"
+    expect(button(lab, "Add")).to_be_focused()
     button(lab, "Stop").click()
     lab.page.wait_for_function("() => document.querySelector('.lab-breakpoints input').disabled")
     assert lab.cell_errors() == []
@@ -147,24 +156,25 @@ from lab.parallel import Cluster, DataParallel
 from widgets import RunControls
 cluster = Cluster(2)
 run = lab.fit(lab.nn.mlp(64, 16, 10, rng=0), lab.data.digits()[0], epochs=3, paused=True, on=DataParallel(cluster))
-RunControls(run)
+controls = RunControls(run)
+controls
 """
 
 
-def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_come(lab_page: Open, shots: Path):
+def test_one_steps_through_the_all_reduce_of_real_workers_and_sees_each_chunk_come(lab_page: Open, shots: Shots):
     lab = lab_page(ON_RANKS, fresh=True)
     lab.theme("JupyterLab Light")
-    says(lab, "‖ paused")
-    choose(lab, "Step by", "collective step")
+    says(lab.page, "‖ paused")
+    step_by(lab, "hop")
     button(lab, "Step").click()
-    says(lab, "held before step 2 of 2 of the ring all-reduce")
+    says(lab.page, "held before step 2 of 2 of the ring all-reduce")
     lab.until("print(sorted(run.recording.columns(lab.events.ChunkMoved)['step'].tolist()))", "[0, 0]")
     lab.page.locator(".lab-scene .lab-node[data-key]").first.wait_for()
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-ranks.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "stepping-ranks")
     button(lab, "Step").click()
     lab.until("print(run.progress[0])", "1")
     button(lab, "Resume").click()
-    says(lab, "finished")
+    says(lab.page, "finished")
     lab.kernel("cluster.close()")
     assert lab.cell_errors() == []
     assert lab.errors == []
@@ -178,39 +188,40 @@ cluster = Cluster(2)
 model = lab.nn.mlp(64, 32, 32, 10, rng=0)
 on = Pipeline(cluster, n_stages=2, n_micro=4)
 run = lab.fit(model, lab.data.digits()[0], batch_size=200, epochs=2, paused=True, on=on)
-RunControls(run)
+controls = RunControls(run)
+controls
 """
 
 
-def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_grows(lab_page: Open, shots: Path):
+def test_one_steps_a_pipeline_of_real_workers_by_its_actions_and_its_picture_grows(lab_page: Open, shots: Shots):
     lab = lab_page(ON_STAGES, fresh=True)
     lab.theme("JupyterLab Light")
-    says(lab, "‖ paused")
-    choose(lab, "Step by", "pipeline action")
+    says(lab.page, "‖ paused")
+    step_by(lab, "action")
     bars = lab.page.locator("[role=option][data-kind$=_span]")
     for tick, n_bars in ((2, 1), (3, 3), (4, 4), (5, 6), (6, 8)):
         button(lab, "Step").click()
-        says(lab, f"held before tick {tick} of 10")
+        says(lab.page, f"held before tick {tick} of 10")
         lab.page.wait_for_function(
             "n => document.querySelectorAll('[role=option][data-kind$=_span]').length === n", arg=n_bars
         )
         lab.until("print(len(run.recording.positions(lab.events.ActionFinished)))", str(n_bars))
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-pipeline-light.png")
+    shots(lab.page.locator(".jp-OutputArea").first, "stepping-pipeline-light")
     for tick in (7, 8, 9, 10):
         button(lab, "Step").click()
-        says(lab, f"held before tick {tick} of 10")
+        says(lab.page, f"held before tick {tick} of 10")
     button(lab, "Step").click()
     lab.until("print(run.progress[0])", "1")
     button(lab, "Step").click()
-    says(lab, "held before tick 2 of 10")
+    says(lab.page, "held before tick 2 of 10")
     lab.page.wait_for_function("() => document.querySelectorAll('[role=option][data-kind$=_span]').length === 1")
     button(lab, "Step").click()
-    says(lab, "held before tick 3 of 10: next B0 on rank 1; rank 0 rests")
+    says(lab.page, "held before tick 3 of 10: next B0 on rank 1; rank 0 rests")
     lab.theme("JupyterLab Dark")
-    assert bars.count() == 3
-    lab.shoot(".jp-Cell .jp-OutputArea", shots / "stepping-pipeline-dark.png")
+    expect(bars).to_have_count(3)
+    shots(lab.page.locator(".jp-OutputArea").first, "stepping-pipeline-dark")
     button(lab, "Resume").click()
-    says(lab, "finished")
+    says(lab.page, "finished")
     lab.kernel("cluster.close()")
     assert lab.cell_errors() == []
     assert lab.errors == []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.harness import LabPage
+from tests.browser.shots import Shots
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -30,17 +31,18 @@ GRAPH = f"{NET}\nview = GraphView(rec)\nview"
 
 
 def shown(lab: LabPage, text: str) -> None:
+    """Wait until this can be read."""
     lab.page.wait_for_function("text => document.body.innerText.includes(text)", arg=text)
 
 
-def test_the_paths_of_an_entry_are_drawn_and_another_entry_is_chosen(lab_page: Open, shots: Path):
+def test_the_paths_of_an_entry_are_drawn_and_another_entry_is_chosen(lab_page: Open, shots: Shots):
     lab = lab_page(WHY)
     assert lab.cell_errors() == []
     sums = "from widgets.asking.words import sum_words; print(sum_words(lab.why(w1, {}, recording=rec)))"
     shown(lab, lab.kernel(sums.format("(0, 1)")).strip())
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"why-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"why-{theme.lower()}")
     lab.page.locator('.lab-node[data-key="#2,3"]').click()
     shown(lab, lab.kernel(sums.format("(2, 3)")).strip())
     lab.page.keyboard.press("ArrowLeft")
@@ -57,14 +59,14 @@ def test_the_paths_of_an_entry_are_drawn_and_another_entry_is_chosen(lab_page: O
     lab.until("print(len(view.picture_at(len(rec)).lit))", "9")
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"why-path-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"why-path-{theme.lower()}")
     assert lab.errors == []
 
 
-def test_an_entry_is_asked_about_beside_the_graph(lab_page: Open, shots: Path):
+def test_an_entry_is_asked_about_beside_the_graph(lab_page: Open, shots: Shots):
     lab = lab_page(GRAPH)
     assert lab.cell_errors() == []
-    assert not lab.page.get_by_role("listbox", name="Paths").is_visible()
+    expect(lab.page.get_by_role("listbox", name="Paths")).to_be_hidden()
     key = lab.kernel("print(w1.node.id)").strip()
     lab.page.locator(f'.lab-node[data-key="#{key}"]').click()
     shown(lab, "Why this gradient?")
@@ -74,5 +76,5 @@ def test_an_entry_is_asked_about_beside_the_graph(lab_page: Open, shots: Path):
     lab.until("print(len(view.picture_at(len(rec)).lit))", "9")
     for theme in ("Light", "Dark"):
         lab.theme(f"JupyterLab {theme}")
-        lab.shoot(".jp-Cell .jp-OutputArea", shots / f"graph-why-{theme.lower()}.png")
+        shots(lab.page.locator(".jp-OutputArea").first, f"graph-why-{theme.lower()}")
     assert lab.errors == []

@@ -117,22 +117,29 @@ def test_the_only_rank_of_a_world_of_one_can_be_lost(cluster):
         cluster.launch(lambda comm: os.kill(os.getpid(), signal.SIGKILL), world_size=1)
 
 
-def test_a_worker_that_no_rank_runs_on_may_die(cluster, rec):
+def test_a_worker_that_no_rank_runs_on_may_die(cluster, rec, tmp_path):
     mine = cluster.start(programs.where, world_size=3)
     mine.result()
     idle = next(w for w in cluster.client.scheduler_info(n_workers=-1)["workers"] if w not in mine.workers)
     [pid] = cluster.client.run(os.getpid, workers=[idle]).values()
 
+    noticed = tmp_path / "noticed"
+
     def program(comm):
         comm.barrier()
         if comm.rank == 0:
             os.kill(pid, signal.SIGKILL)
-            threading.Event().wait(1.0)  # until the scheduler has noticed
+            while not noticed.exists():
+                threading.Event().wait(0.01)
         for _ in range(50):
             comm.barrier()
         return comm.rank
 
-    assert cluster.launch(program, world_size=3) == [0, 1, 2]
+    running = cluster.start(program, world_size=3)
+    while idle in cluster.client.scheduler_info(n_workers=-1)["workers"]:
+        assert not running.wait(0.01)
+    noticed.touch()
+    assert running.result() == [0, 1, 2]
     assert lost(rec) == []
     seen = [event for event in rec if isinstance(event, WorkerSeen) and event.worker == idle]
     assert seen[-1].state == "gone"

@@ -7,7 +7,7 @@ from lab.parallel import run_ranks
 from tests.parallel import programs
 
 pytestmark = pytest.mark.slow
-SOON = 30.0
+SOON = 100.0
 
 
 def talks(comm, n):

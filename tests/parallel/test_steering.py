@@ -11,7 +11,7 @@ from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.training.steering import At, Held, Order, Steering
 from lab.training import Countdown
 
-SOON = 30.0
+SOON = 100.0
 
 
 class Counting(Countdown):

@@ -10,7 +10,7 @@ from lab.errors import RunError
 from lab.training import Countdown, Run
 from lab.training import run as run_module
 
-SOON = 10.0
+SOON = 100.0
 ENDLESS = 10**12
 
 

@@ -15,7 +15,7 @@ from lab.training import Countdown, Run
 from lab.training.replica import Alone, Verdict
 from lab.training.trainer import Training
 
-SOON = 30.0
+SOON = 100.0
 
 
 class Elsewhere(Countdown):

@@ -14,7 +14,7 @@ from lab.events import HyperparameterChanged, RunFinished, RunStarted, RunStateC
 from lab.training import Countdown, Result, Run, last_run, runs
 from lab.training.registry import N_KEPT
 
-SOON = 30.0  # seconds; never waited for when all is well
+SOON = 100.0  # seconds; never waited for when all is well
 ENDLESS = 10**12
 
 

@@ -9,7 +9,7 @@ from lab.events import GradientStored, OpRecorded, RuleApplied, bus
 from lab.nn import mlp
 from lab.training import step_through
 
-SOON = 30.0
+SOON = 100.0
 
 
 def held(run):

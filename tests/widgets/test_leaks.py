@@ -94,7 +94,7 @@ def opened(make):
 def players_end():
     """Wait for the threads of players: each ends by itself when its player is closed, a moment later."""
     for thread in [t for t in threading.enumerate() if t.name == "lab-player"]:
-        thread.join(10)
+        thread.join(60)
 
 
 @pytest.mark.parametrize("name", MAKES)

@@ -67,7 +67,7 @@ def test_playing_stops_at_the_end_and_leaves_no_thread():
     assert player.wait(60)
     assert not player.transport.playing
     assert player.transport.index == 6
-    assert not [t for t in threading.enumerate() if t.name == "lab-player" and t.is_alive()] or player.wait(1)
+    assert not [t for t in threading.enumerate() if t.name == "lab-player" and t.is_alive()] or player.wait(60)
     player.dispose()
 
 
