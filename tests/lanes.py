@@ -4,10 +4,15 @@
 
 They come in five parts, and whichever lane is free takes the next. What the first lane does is printed while it
 runs, what the other did when a part has ended; the last line counts all.
+
+A page or a worker that shares two cores with another lane may be too slow once. So where few tests of the parts that
+wait for such have failed, these run once more, with the machine to themselves, and the last lines name those that
+passed only then. What fails alone, too, has failed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -18,12 +23,17 @@ from queue import Empty, SimpleQueue
 from threading import Lock
 
 ROOT = Path(__file__).resolve().parents[1]
+CACHES = ".pytest_cache"
 FOLDERS = {
     "browser": ("browser",), "ranks": ("parallel", "training"), "whole": (), "surface": ("widgets", "teach"),
     "engine": (),
 }  # fmt: skip
 """The parts, the longest first, and their folders of tests. Tests in no folder are of the whole: lessons, commands,
 what is installed; all else, with the examples in docstrings, is the engine's."""
+WAITING = ("browser", "ranks", "whole")
+"""Parts whose tests wait for pages, workers and processes; a test of the others that fails once has failed."""
+FEW = 4
+"""So many failed tests are run once more; where more fail, it is no accident."""
 NOTHING_CHOSEN = 5
 """How pytest ends where a selection (`-k`) takes no test of a part."""
 
@@ -72,6 +82,22 @@ def counts(text: str) -> dict[str, int]:
     return {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", last.partition(" in ")[0])}
 
 
+def failures(count: dict[str, int]) -> int:
+    """How many tests failed, or had an error before or after.
+
+    Example:
+        >>> failures({"passed": 3, "failed": 1, "errors": 2}), failures({})
+        (3, 0)
+    """
+    return sum(count.get(word, 0) for word in ("failed", "error", "errors"))
+
+
+def failed_tests(part: str) -> list[str]:
+    """The names of a part's tests that failed when it ran last."""
+    kept = ROOT / CACHES / part / "v" / "cache" / "lastfailed"
+    return list(json.loads(kept.read_text("utf-8"))) if kept.exists() else []
+
+
 def verdict(statuses: set[int]) -> int:
     """How all ended, in one: a part that a signal ended has a negative status, and has not passed.
 
@@ -88,8 +114,10 @@ class Runner:
     """Takes parts from a queue, one after the other in each lane, and keeps what they said."""
 
     def __init__(self, select: str, rest: Sequence[str]) -> None:
-        self.statuses: set[int] = set()
-        self.found: list[dict[str, int]] = []
+        self.statuses: dict[str, int] = {}
+        self.found: dict[str, dict[str, int]] = {}
+        self.only_alone: list[str] = []
+        """Tests that failed beside others, and passed alone."""
         self._processes: list[subprocess.Popen[str]] = []
         self._command = (sys.executable, "-m", "pytest", "-m", select)
         self._parts: SimpleQueue[tuple[str, list[str]]] = SimpleQueue()
@@ -107,8 +135,22 @@ class Runner:
                 return
             self._run(part, given, live=live)
 
+    def once_more(self) -> None:
+        """Run what failed of the parts that wait, if that is little, with nothing beside it."""
+        failed = {part: failures(self.found[part]) for part, status in self.statuses.items() if status == 1}
+        if not failed or sum(failed.values()) > FEW or set(failed) - set(WAITING):
+            return
+        for part, n in failed.items():
+            names, before = failed_tests(part), self.found[part]
+            self._run(part, ["--last-failed", "--last-failed-no-failures=none"], live=True)
+            if self.statuses[part] == 0:
+                self.only_alone += names
+            n_failed = failures(self.found[part]) or n * (self.statuses[part] != 0)
+            n_passed = before.get("passed", 0) + self.found[part].get("passed", 0)
+            self.found[part] = {"passed": n_passed, "failed": n_failed}
+
     def _run(self, part: str, given: list[str], *, live: bool) -> None:
-        command = (*self._command, *given, f"--override-ini=cache_dir=.pytest_cache/{part}")
+        command = (*self._command, *given, f"--override-ini=cache_dir={CACHES}/{part}")
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
         self._processes.append(process)
         assert process.stdout is not None
@@ -120,8 +162,8 @@ class Runner:
             said.append(line)
             if live:
                 self._print(line, end="")
-        self.statuses.add(process.wait())
-        self.found.append(counts("".join(said)))
+        self.statuses[part] = process.wait()
+        self.found[part] = counts("".join(said))
         if not live:
             self._print("\n" + title + "\n" + "".join(said))
 
@@ -145,12 +187,14 @@ def main(select: str, *rest: str) -> int:
             quiet = other.submit(runner.lane, live=False)
             runner.lane(live=True)
             quiet.result()
+            runner.once_more()
         finally:
             runner.end()
-    n_passed, n_failed = (sum(c.get(w, 0) for c in runner.found for w in words)
-                          for words in (("passed",), ("failed", "error", "errors")))  # fmt: skip
-    print(f"{n_passed} passed, {n_failed} failed")
-    return verdict(runner.statuses)
+    for name in runner.only_alone:
+        print(f"failed beside other tests, passed alone: {name}")
+    n_passed = sum(count.get("passed", 0) for count in runner.found.values())
+    print(f"{n_passed} passed, {sum(map(failures, runner.found.values()))} failed")
+    return verdict(set(runner.statuses.values()))
 
 
 if __name__ == "__main__":
