@@ -47,7 +47,8 @@ _FEW = 4096
 
 def as_rows(x: Any, axis: Any) -> Any:
     """A matrix whose rows are what is reduced, for a kernel; None where NumPy does as well, or it would be a copy."""
-    if type(x) is not np.ndarray or x.size <= _FEW or x.dtype.char not in kernels.FLOAT_CHARS or not x.flags.carray:
+    fits = type(x) is np.ndarray and x.size > _FEW and x.dtype.char in kernels.FLOAT_CHARS
+    if not fits or not x.flags.c_contiguous:
         return None
     axes = normal_axes(axis, x.ndim)
     first = x.ndim - len(axes)

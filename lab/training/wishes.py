@@ -78,7 +78,8 @@ class Wishes(Worker):
             self._step_inside(n, of)
             return
         with self._changed:
-            self._want("paused", "step", n - self._inside.is_held)
+            more = n - self._inside.is_held
+            self._want("paused", "step", self._n_granted + more if more else 0)
             self._let_pass(self._inside.go_on)
 
     def _step_inside(self, n: int, unit: str) -> None:
@@ -95,7 +96,7 @@ class Wishes(Worker):
                 hint=f"it knows {', '.join(map(repr, self.units))}",
             )
         with self._changed:
-            self._want("paused", "step", int(not (self._inside.is_held or self._n_granted)))
+            self._want("paused", "step", int(not self._inside.is_held))  # asked twice before it began: one step
             self._let_pass(lambda: self._inside.step(n, unit))
 
     def _where(self) -> str:
@@ -209,7 +210,7 @@ class Wishes(Worker):
                 raise RunError(
                     f"{self.name} cannot {verb}", given=f"it is {self.state}", hint="lab.fit(...) starts another"
                 )
-            self._n_granted = self._n_granted + n_granted if n_granted else 0
+            self._n_granted = n_granted
             self._wanted, self._trouble, self.reason = wanted, None, ""
             if wanted == "running":
                 self._state = wanted  # who waits for its next pause does not find the old one

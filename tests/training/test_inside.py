@@ -1,5 +1,6 @@
 """Into the steps of a run: real trainings, held by operation, by backward node and at breakpoints."""
 
+import threading
 from time import perf_counter
 
 import numpy as np
@@ -54,6 +55,19 @@ def test_operations_are_stepped_one_by_one_and_the_graph_has_just_those(runs):
         assert run.reason == f"held after {last.op} of module {last.module}"
     run.step(2, of="op")
     assert n_ops(held(run)) == 5
+
+
+@pytest.mark.parametrize("clicks", [1, 2, 3])
+def test_a_step_asked_for_again_while_workers_are_awaited_is_not_taken_back(runs, monkeypatch, clicks):
+    there = threading.Event()
+    run = start(runs)
+    monkeypatch.setattr(run._job, "ready", lambda: there.wait(0.01))
+    for _ in range(clicks):
+        run.step(of="op")
+    assert not run.is_pausing
+    there.set()
+    assert held(run).reason.startswith("held after ")
+    assert run.progress[0] == 0
 
 
 def test_a_forward_passes_by_when_backward_nodes_are_stepped(runs):
