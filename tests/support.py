@@ -1,7 +1,10 @@
 """What several tests need of the machine: ports, pages, and a root that obeys permissions."""
 
 import ctypes
+import signal
 import socket
+import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -15,6 +18,23 @@ def fetch(url):
     """The body of a page on this machine, whatever proxy is set."""
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as answer:
         return answer.read()
+
+
+def interrupt_within(call):
+    """Interrupt the main thread as soon as it waits in a call of this function: before, it would end the test."""
+    main, patience = threading.main_thread().ident, threading.Event()
+
+    def waits():
+        frame = sys._current_frames()[main]
+        codes = []
+        while frame is not None:
+            codes.append(frame.f_code)
+            frame = frame.f_back
+        return codes[0] is threading.Condition.wait.__code__ and call.__code__ in codes
+
+    while not waits():
+        patience.wait(0.01)
+    signal.pthread_kill(main, signal.SIGINT)
 
 
 def free_port():

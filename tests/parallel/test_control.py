@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import threading
 from functools import partial
 from time import perf_counter
@@ -30,6 +29,7 @@ from lab.nn import Linear, mlp
 from lab.optim import SGD
 from lab.parallel import DataParallel, Pipeline
 from tests.parallel.trainings import OPTIMIZERS, SOON, kill, network, parameters, some_digits
+from tests.support import interrupt_within
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_run_outlives_its_test")]
 
@@ -341,7 +341,7 @@ def test_an_interrupt_of_wait_stops_all_ranks_after_a_complete_step(cluster):
     def interrupt():
         while not run.progress[0]:
             passes(run, 0.02)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        interrupt_within(type(run).wait)
 
     thread = threading.Thread(target=interrupt)
     thread.start()

@@ -10,6 +10,7 @@ import pytest
 from lab.errors import LostRankError, MeshError, RankError, RunError
 from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen, record
 from tests.parallel import programs
+from tests.support import interrupt_within
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("the_next_launch_works")]
 
@@ -221,7 +222,7 @@ def test_an_interrupt_in_a_waiting_cell_stops_all_ranks(cluster, tmp_path):
     def interrupt():
         while len(list(tmp_path.iterdir())) < 4:
             arrived.wait(0.01)
-        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        interrupt_within(type(running).result)
 
     thread = threading.Thread(target=interrupt)
     thread.start()

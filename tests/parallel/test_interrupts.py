@@ -1,7 +1,6 @@
 """Ctrl-C, and the interrupt button of a notebook: all ranks stop, wherever they are, and the next launch works."""
 
 import asyncio
-import signal
 import threading
 from time import perf_counter_ns
 
@@ -14,6 +13,7 @@ from lab.optim import SGD
 from lab.parallel import DataParallel
 from tests.parallel import programs
 from tests.parallel.trainings import network, some_digits
+from tests.support import interrupt_within
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_an_interrupt_while_a_cell_waits_stops_all_ranks(cluster, program, kind)
         def interrupt():
             when_all_ranks(rec, kind)
             at.append(perf_counter_ns())
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            interrupt_within(type(running).result)
 
         thread = threading.Thread(target=interrupt)
         thread.start()

@@ -3,7 +3,6 @@
 import math
 import os
 import signal
-import threading
 
 import numpy as np
 
@@ -77,7 +76,3 @@ def kill(cluster, worker):
     """kill -9 the process of a worker, from outside."""
     [pid] = cluster.client.run(os.getpid, workers=[worker]).values()
     os.kill(pid, signal.SIGKILL)
-
-
-def interrupt_main():
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
