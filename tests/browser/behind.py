@@ -368,9 +368,12 @@ def rule(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Three maps of the comparison that was told last, and a mark on each entry beside the diagonal: all are wrong."""
     told = rec.columns(JacobianCompared, 0, p)
     expected, actual = (np.array(list(told[name][-1])).reshape(4, 4) for name in ("expected", "actual"))
-    *maps, wrong = drawn["traces"]
-    for trace, z in zip(maps, (expected, actual, actual - expected), strict=True):
-        assert np.allclose(trace["z"], z)
+    by_name = {trace["name"]: trace for trace in drawn["traces"]}
+    maps = {"by differences": expected, "by the rule": actual, "rule less differences": actual - expected}
+    for name, z in maps.items():
+        assert np.allclose(by_name[name]["z"], z)
+    assert by_name["no number"]["x"] == by_name["not compared"]["x"] == []
+    wrong = by_name["wrong"]
     assert len(wrong["x"]) == 12
     assert all(column != f"x{row}" for column, row in zip(wrong["x"], wrong["y"], strict=True))
 

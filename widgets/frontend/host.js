@@ -3,7 +3,6 @@
 import { whenGone } from "./gone.js";
 import { hearLate } from "./late.js";
 import { applyPatch } from "./patch.js";
-import { inTurn } from "./turns.js";
 
 const GONE = "The kernel was restarted: this is the last picture. Run the cell again.";
 const DEAF = "The page was too busy when this picture opened: it stays as it is. Run the cell again.";
@@ -77,6 +76,7 @@ export default () => {
   let saving;
   let gone = false;
   let deaf = false;
+  let inTurn = requestAnimationFrame; // until the module with the pictures is there: then nothing is drawn yet
   const arrivals = [];
   const views = new Set();
   const notes = new Set();
@@ -156,6 +156,7 @@ export default () => {
       let view;
       try {
         const module = await picturesModule(model, host);
+        inTurn = module.inTurn;
         if (!tree) {
           const again = setInterval(() => model.send({ resync: seq }), 5000); // a message may be lost in a busy page
           signal.addEventListener("abort", () => clearInterval(again));

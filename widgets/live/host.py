@@ -39,7 +39,7 @@ class Host(Heard):
         pacer: who decides when to send; tests bring their own.
     """
 
-    _esm = bundle("patch.js", "gone.js", "late.js", "turns.js", "host.js")
+    _esm = bundle("patch.js", "gone.js", "late.js", "host.js")
     accepts: ClassVar[type] = Scene
 
     library = traitlets.Unicode().tag(sync=True)

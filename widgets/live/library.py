@@ -20,7 +20,7 @@ from widgets.pictures import theme
 PICTURES = (
     "common.js", "look.js", "geometry.js", "camera.js", "rest.js", "nodes.js", "sight.js", "boxes.js", "edges.js",
     "far.js", "marks.js", "tokens.js", "minimap.js", "search.js", "tip.js", "walk.js", "news.js", "stage.js",
-    "reach.js", "scene.js", "chart.js",
+    "reach.js", "scene.js", "chart.js", "turns.js",
 )  # fmt: skip
 """The files that draw scenes and charts, in the notebook and on a page."""
 
