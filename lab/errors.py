@@ -81,6 +81,10 @@ class FormulaError(LabError, ValueError):
     """A formula in the op table that cannot be read."""
 
 
+class GraphError(LabError, ValueError):
+    """A graph that is not legal, cannot be read, or cannot hold what it was asked to hold."""
+
+
 class KernelError(LabError, RuntimeError):
     """A kernel that cannot be compiled, cached or called."""
 

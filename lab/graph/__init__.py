@@ -1,6 +1,8 @@
-"""Graphs as values: the representation, how a trace makes one, how it runs."""
+"""Graphs as values: the representation, how a trace makes one, how it is read and checked, how it runs."""
 
 from lab.graph.ir import Equation, Graph, Literal, Var
 from lab.graph.make import make_graph
+from lab.graph.parsing import parse
+from lab.graph.verify import verify
 
-__all__ = ["Equation", "Graph", "Literal", "Var", "make_graph"]
+__all__ = ["Equation", "Graph", "Literal", "Var", "make_graph", "parse", "verify"]

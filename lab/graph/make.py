@@ -55,15 +55,21 @@ class Trace(Interpreter):
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         inputs = tuple(self._atom(op, a) for a in args)
         specs = [_spec_of(a, weak=op.elementwise) for a in inputs]
-        out = self._write(op, inputs, op.shape(*specs, **params), params)
+        made: Any = op.shape(*specs, **params)
+        if op.several:
+            return self._write(op, inputs, made, params)
+        (out,) = self._write(op, inputs, (made,), params)
         # `no_grad` inside the traced function is part of what it means, so it is written down.
         stopped = STATE.get().frozen >= self.level and any(op.rules) and out.dtype.kind == "f"
-        return self._write(stop_gradient, (out.extra,), out.value, {}) if stopped else out
+        return self._write(stop_gradient, (out.extra,), (out.value,), {})[0] if stopped else out
 
-    def _write(self, op: Op, inputs: tuple[Atom, ...], spec: Spec, params: dict[str, Any]) -> Tracer:
-        out = self.new(spec)
-        self.equations.append(Equation(op, inputs, out.extra, dict(params), _here()))
-        return out
+    def _write(
+        self, op: Op, inputs: tuple[Atom, ...], specs: Sequence[Spec], params: dict[str, Any]
+    ) -> tuple[Tracer, ...]:
+        outs = tuple(map(self.new, specs))
+        params = {k: v.name if isinstance(v, np.dtype) else v for k, v in params.items()}
+        self.equations.append(Equation(op, inputs, tuple(o.extra for o in outs), params, _here()))
+        return outs
 
     def _atom(self, op: Op, a: Any) -> Atom:
         if isinstance(a, Tracer) and a.interp is self:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -90,6 +90,7 @@ class Op:
             parameters have the same names, or with a function that takes NumPy's call.
         method: Tensor has it as a method, too.
         listed: it stands in PRIMITIVES (an argument only).
+        several: it returns a tuple of arrays; of no op of the table, but of those that hold graphs.
 
     Example:
         >>> from lab.ops import PRIMITIVES
@@ -103,6 +104,8 @@ class Op:
         "fixed", "formula", "forward", "joint", "linear", "masks", "method", "name", "numpy", "precision", "pull",
         "reference", "rules", "samples", "shape", "shared", "singular", "tangent", "variadic",
     )  # fmt: skip
+
+    several: ClassVar[bool] = False
 
     def __init__(
         self,
