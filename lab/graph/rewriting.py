@@ -74,6 +74,18 @@ class Rewriter:
         self._add(dataclasses.replace(draft, outs=tuple(outs), origin=like[-1].origin, sources=sources))
         return tuple(outs)
 
+    def insert(self, inner: Graph, inputs: Sequence[Atom], *, like: Sequence[Equation]) -> list[Atom]:
+        """The equations of another graph with these inputs; its outputs."""
+        known: dict[int, Atom] = {v.number: a for v, a in zip(inner.inputs, inputs, strict=True)}
+
+        def read(a: Atom) -> Atom:
+            return known[a.number] if isinstance(a, Var) else a
+
+        for e in inner.equations:
+            outs = self.emit(e.op, list(map(read, e.inputs)), e.params, like=like)
+            known.update({v.number: out for v, out in zip(e.outs, outs, strict=True)})
+        return list(map(read, inner.outputs))
+
     def stand(self, v: Var, a: Atom) -> None:
         """From here on `a` stands for the old variable `v`."""
         self._stands[v.number] = a
@@ -93,6 +105,30 @@ class Rewriter:
     def _add(self, e: Equation) -> None:
         self.equations.append(e)
         self.makers.update({v.number: e for v in e.outs})
+
+
+def renumbered(graph: Graph) -> Graph:
+    """The same graph with its variables numbered from 0 in the order of definition: equal graphs become equal texts.
+
+    Example:
+        >>> import lab
+        >>> graph = lab.make_graph(lambda x: lab.exp(lab.tanh(x)))(1.0)
+        >>> renumbered(Graph(graph.equations[0].outs, graph.equations[1:], graph.outputs))
+        graph(a:f64[]) { let
+            b:f64[] = exp(a)
+          in (b) }
+    """
+    new = {v.number: dataclasses.replace(v, number=i) for i, v in enumerate(graph.variables())}
+
+    def read(a: Atom) -> Atom:
+        return new[a.number] if isinstance(a, Var) else a
+
+    equations = [
+        dataclasses.replace(e, inputs=tuple(map(read, e.inputs)), outs=tuple(new[v.number] for v in e.outs))
+        for e in graph.equations
+    ]
+    inputs = tuple(new[v.number] for v in graph.inputs)
+    return Graph(inputs, tuple(equations), tuple(map(read, graph.outputs)), graph.captured)
 
 
 def constant(a: Atom) -> float | None:

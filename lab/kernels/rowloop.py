@@ -14,7 +14,7 @@ from lab.kernels import running
 from lab.kernels.fuse import load_source
 from lab.kernels.kernel import have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
-from lab.kernels.rowwise import Match, Program, Reduce, source_of
+from lab.kernels.rowwise import Cast, Match, Program, Reduce, source_of
 
 _lock = threading.RLock()
 _loops: dict[str, RowLoop] = {}
@@ -57,7 +57,7 @@ class RowLoop:
     def __init__(self, program: Program, key: str) -> None:
         self.program, self.source, self._key, self.loaded = program, source_of(program), key, ""
         self.name = f"r_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-        self.run: Callable[..., None] = self._first
+        self.run: Callable[..., Any] = self._first
 
     def compile(self) -> None:
         """Make `run` the compiled loop, or the NumPy twin where numba is missing."""
@@ -82,11 +82,11 @@ class RowLoop:
             self.loaded = backend.compile_for(made, (*arguments, *numbers), "float32")
             self.run = made
 
-    def _first(self, *arguments: Any) -> None:
+    def _first(self, *arguments: Any) -> Any:
         self.compile()
-        self.run(*arguments)
+        return self.run(*arguments)
 
-    def twin(self, *arguments: Any) -> None:
+    def twin(self, *arguments: Any) -> int:
         """The same as `run`, line by line in NumPy."""
         p, n_columns = self.program, arguments[-1]
         arrays = arguments[: len(p.inputs)]
@@ -98,6 +98,8 @@ class RowLoop:
             for line in p.lines:
                 if isinstance(line, Match):
                     values[line.name] = np.arange(n_columns) == values[line.of]
+                elif isinstance(line, Cast):
+                    values[line.name] = values[line.of].astype(line.dtype)
                 elif isinstance(line, Reduce):
                     values[line.name] = _reduced(line, values[line.of])
                 else:
@@ -105,10 +107,16 @@ class RowLoop:
                     values[line.name] = formula(*(values[a] if isinstance(a, str) else a for a in line.arguments))
         for name, out in zip(p.outputs, outputs, strict=True):
             out.reshape(-1)[...] = np.broadcast_to(values[name], _shape(p.layout(name), arguments)).reshape(-1)
+        return max((_wrong(values[x.of], n_columns) for x in p.lines if isinstance(x, Match)), default=-1)
 
 
 def _spread(array: NDArray[Any], layout: str) -> NDArray[Any]:
     return array if layout == "full" else array[:, None] if layout == "column" else array[None, :]
+
+
+def _wrong(labels: NDArray[Any], n_columns: int) -> int:
+    """The last row whose label names no column, -1 if there is none."""
+    return int(max(np.flatnonzero((labels < 0) | (labels >= n_columns)), default=-1))
 
 
 def _reduced(line: Reduce, of: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from lab.errors import KernelError
-from lab.kernels.chain import LAYOUTS, TAKEN, Step, Value, Writer, local
+from lab.kernels.chain import DTYPES, LAYOUTS, TAKEN, Step, Value, Writer, local
 
 REDUCTIONS = ("sum", "max", "min")
 OVER = ("columns", "rows", "all")
@@ -40,7 +40,15 @@ class Match(NamedTuple):
     of: str
 
 
-Line: TypeAlias = Step | Reduce | Match
+class Cast(NamedTuple):
+    """`name` is `of` in another dtype."""
+
+    name: str
+    of: str
+    dtype: str
+
+
+Line: TypeAlias = Step | Reduce | Match | Cast
 
 
 @dataclass(frozen=True)
@@ -74,21 +82,21 @@ class Program:
             raise KernelError("names in a program are different identifiers", given=", ".join(names))
         if not self.outputs or not set(self.outputs) <= {line.name for line in self.lines}:
             raise KernelError("the outputs of a program are names of its lines", given=", ".join(self.outputs))
-        about: dict[str, _About] = {}
+        about: dict[str, About] = {}
         for name, dtype, layout in self.inputs:
             if layout not in LAYOUTS or (dtype == "int64" and layout != "column"):
                 raise KernelError("a program needs a layout for each input", given=f"{name}: {dtype} {layout}")
-            about[name] = _About(dtype, layout, 0, "")
+            about[name] = About(dtype, layout, 0, "")
         for line in self.lines:
-            about[line.name] = _about(line, about)
+            about[line.name] = describe(line, about)
         object.__setattr__(self, "_about", about)
         steps = [line.name for line in self.lines if not isinstance(line, Reduce) and about[line.name].layout == "row"]
         if set(steps) & set(self.outputs):
             raise KernelError("a value of one for each column is no output, but a sum", given=", ".join(steps))
 
-    def about(self, name: str) -> _About:
+    def about(self, name: str) -> About:
         """What is known of a value."""
-        found: dict[str, _About] = self._about  # type: ignore[attr-defined]
+        found: dict[str, About] = self._about  # type: ignore[attr-defined]
         return found[name]
 
     def layout(self, name: str) -> str:
@@ -105,7 +113,7 @@ class Program:
         return tuple(self.about(name).dtype for name in self.outputs)
 
 
-class _About(NamedTuple):
+class About(NamedTuple):
     """What is known of a value: dtype, layout, phase, and the source of the step that makes it."""
 
     dtype: str
@@ -114,31 +122,55 @@ class _About(NamedTuple):
     text: str
 
 
-def _about(line: Line, about: dict[str, _About]) -> _About:
+def describe(line: Line, about: dict[str, About]) -> About:
+    """What is known of the value that a line makes.
+
+    Raises:
+        KernelError: a loop cannot hold it.
+    """
     if isinstance(line, Match):
-        return _About("bool", "full", about[line.of].phase, f"column == {local(line.of)}")
-    if isinstance(line, Reduce):
-        if line.kind not in REDUCTIONS or line.over not in OVER or line.of not in about:
-            raise KernelError("a program cannot reduce like this", given=str(line))
-        of = about[line.of]
-        if of.dtype not in ("float32", "float64") or (line.kind != "sum" and line.over != "columns"):
-            raise KernelError("floats are summed in every direction, and compared along rows", given=str(line))
-        if of.layout != "full" and (of.layout, line.over) not in (("column", "all"), ("column", "rows")):
-            raise KernelError("what is reduced lies entry by entry", given=f"{line}: {of.layout}")
-        layout = {"columns": "column", "rows": "row", "all": "single"}[line.over]
-        layout = "single" if of.layout == "column" else layout
-        return _About(of.dtype, layout, of.phase + 1 if line.over == "columns" else LAST, "")
+        return About("bool", "full", about[line.of].phase, f"column == {local(line.of)}")
+    if isinstance(line, Cast):
+        return _cast(line, about)
+    return _reduction(line, about) if isinstance(line, Reduce) else _step(line, about)
+
+
+def _there(name: str, line: Line, about: dict[str, About]) -> About:
+    """What is known of an operand."""
+    known = about.get(name)
+    if known is None or known.phase == LAST or known.dtype == "int64":
+        raise KernelError("a line uses a value that is not there, or no number", given=f"{name} in {line.name}")
+    return known
+
+
+def _cast(line: Cast, about: dict[str, About]) -> About:
+    of = _there(line.of, line, about)
+    if line.dtype not in DTYPES:
+        raise KernelError("a program cannot cast like this", given=str(line))
+    text = f"{local(line.of)} != 0" if line.dtype == "bool" else f"{line.dtype}({local(line.of)})"
+    return About(line.dtype, of.layout, of.phase, text)
+
+
+def _reduction(line: Reduce, about: dict[str, About]) -> About:
+    of = _there(line.of, line, about)
+    if line.kind not in REDUCTIONS or line.over not in OVER:
+        raise KernelError("a program cannot reduce like this", given=str(line))
+    if of.dtype == "bool" or (line.kind != "sum" and line.over != "columns"):
+        raise KernelError("floats are summed in every direction, and compared along rows", given=str(line))
+    if of.layout != "full" and (of.layout, line.over) != ("column", "all"):
+        raise KernelError("what is reduced lies entry by entry", given=f"{line}: {of.layout}")
+    layout = {"columns": "column", "rows": "row", "all": "single"}[line.over]
+    return About(of.dtype, layout, of.phase + 1 if line.over == "columns" else LAST, "")
+
+
+def _step(line: Step, about: dict[str, About]) -> About:
     scope: dict[str, Value] = {}
     layouts, phase = set(), 0
     for parameter, argument in zip(line.parameters, line.arguments, strict=True):
         if not isinstance(argument, str):
             scope[parameter] = Value(repr(argument), None, argument)
             continue
-        if argument not in about:
-            raise KernelError("a step uses a value that is not there yet", given=f"{argument} in {line.name}")
-        known = about[argument]
-        if known.phase == LAST or known.dtype == "int64":
-            raise KernelError("a step uses what is there when all rows are done", given=f"{argument} in {line.name}")
+        known = _there(argument, line, about)
         scope[parameter] = Value(local(argument), known.dtype)
         layouts.add(known.layout)
         phase = max(phase, known.phase)
@@ -147,7 +179,7 @@ def _about(line: Line, about: dict[str, _About]) -> _About:
         raise KernelError("a step of a program depends on no array", given=f"{line.name} = {line.formula.text}")
     mixed = "full" in layouts or {"row", "column"} <= layouts
     layout = "full" if mixed else next((k for k in ("row", "column") if k in layouts), "single")
-    return _About(value.dtype, layout, phase, value.text)
+    return About(value.dtype, layout, phase, value.text)
 
 
 LAST = 1 << 20
@@ -157,7 +189,8 @@ LAST = 1 << 20
 def source_of(program: Program) -> str:
     """The Python source of `fused(inputs..., outputs..., n_rows, n_columns)`.
 
-    A full operand is an array of two axes; the others have one, a single one entry.
+    A full operand is an array of two axes; the others have one, a single one entry. Where labels are compared with the
+    columns it returns a row whose label names none, -1 if there is no such row.
 
     Example:
         >>> from lab.kernels.formula import Formula
@@ -184,6 +217,7 @@ class _Source:
         self.full_inputs = [name for name, _, layout in program.inputs if layout == "full"]
         steps = [x for x in program.lines if not isinstance(x, Reduce)]
         self.steps = steps
+        self.matches = [x for x in steps if isinstance(x, Match)]
         self.reduces = [x for x in program.lines if isinstance(x, Reduce)]
         self.along = [r for r in self.reduces if r.over == "columns"]
         self.compared = [r for r in self.along if r.kind != "sum"]
@@ -227,6 +261,8 @@ class _Source:
             yield f"    parts_{r.name} = zeros(n_columns, {p.about(r.of).dtype})"
             yield f"    sums_{r.name} = zeros(n_columns, float64)"
         yield from (f"    total_{r.name} = 0.0" for r in self.totals)
+        if self.matches:
+            yield "    wrong = -1"
         pad = "    "
         if self.down:
             yield f"    for first in range(0, n_rows, {ROWS}):"
@@ -247,6 +283,8 @@ class _Source:
             for x in self.steps
             if x.name in p.outputs and p.layout(x.name) == "single"
         )
+        if self.matches:
+            yield "    return wrong"
 
     def _row(self) -> Iterator[str]:
         """The body of the loop over rows."""
@@ -254,6 +292,9 @@ class _Source:
         yield from (f"row_{name} = in_{name}[row]" for name in self.full_inputs)
         yield from (f"to_{name} = out_{name}[row]" for name in p.outputs if p.layout(name) == "full")
         yield from (f"{local(name)} = in_{name}[row]" for name, _, layout in p.inputs if layout == "column")
+        for of in dict.fromkeys(x.of for x in self.matches):
+            yield f"if {local(of)} < 0 or {local(of)} >= n_columns:"
+            yield "    wrong = row"
         for phase in range(self.last + 1):
             for r in self.along:
                 if p.phase(r.name) == phase:
@@ -310,7 +351,7 @@ class _Source:
         yield from (f"{pad}    {line}" for line in self._entry(steps, [*down, *sums, *totals]))
         yield from (f"{pad}total_{r.name} += part_{r.name}" for r in (*sums, *totals))
 
-    def _entry(self, steps: list[Step | Match], reduces: list[Reduce]) -> Iterator[str]:
+    def _entry(self, steps: list[Step | Match | Cast], reduces: list[Reduce]) -> Iterator[str]:
         """What is done with one entry: what is written or summed, and whatever that is made of."""
         there: set[str] = set()
         mine = {x.name for x in steps}
@@ -342,18 +383,18 @@ class _Source:
             yield f"{local(name)} = {p.about(name).text}"
 
 
-def _operands(line: Step | Match) -> list[str]:
-    return [line.of] if isinstance(line, Match) else [a for a in line.arguments if isinstance(a, str)]
+def _operands(line: Step | Match | Cast) -> list[str]:
+    return [line.of] if isinstance(line, Match | Cast) else [a for a in line.arguments if isinstance(a, str)]
 
 
-def _is_cheap(line: Step | Match) -> bool:
+def _is_cheap(line: Step | Match | Cast) -> bool:
     """Whether computing it again costs less than keeping it."""
-    if isinstance(line, Match):
+    if isinstance(line, Match | Cast):
         return True
     return "/" not in line.formula.text and not line.formula.functions - {"where", "maximum", "minimum"}
 
 
 TAKEN.update({
-    "row", "n_rows", "n_columns", "first", "start", "empty", "zeros", "plus", "largest", "smallest", "add_to", "LANES",
-    "float32", "float64", "min",
+    "row", "wrong", "n_rows", "n_columns", "first", "start", "empty", "zeros", "plus", "largest", "smallest", "add_to",
+    "LANES", "float32", "float64", "min",
 })  # fmt: skip

@@ -17,6 +17,20 @@ PASSES: dict[str, Pass] = {}
 """Every pass by name. A new one enters by being defined under `@graph_pass`."""
 
 
+ORDER: tuple[str, ...] = (
+    "constant folding",
+    "algebra",
+    "decomposition",
+    "algebra",
+    "common subexpressions",
+    "transposes into products",
+    "dead code",
+    "fusion",
+    "dead code",
+)
+"""The passes of a compilation, in their order."""
+
+
 class Stage(NamedTuple):
     """One graph on the way, and the pass that made it.
 
@@ -89,7 +103,7 @@ def stages(graph: Graph, passes: Sequence[str] | None = None) -> list[Stage]:
     """The graph and what each pass makes of it, in order.
 
     Args:
-        passes: names in PASSES; all of them by default.
+        passes: names in PASSES; those in ORDER by default.
 
     Raises:
         ArgumentError: a name that no pass has.
@@ -104,7 +118,7 @@ def stages(graph: Graph, passes: Sequence[str] | None = None) -> list[Stage]:
     if unknown:
         raise ArgumentError("no pass has that name", given=", ".join(unknown), hint=", ".join(PASSES))
     made = [Stage("", graph, 0.0)]
-    for name in PASSES if passes is None else passes:
+    for name in ORDER if passes is None else passes:
         start = perf_counter()
         after = PASSES[name](made[-1].graph)
         made.append(Stage(name, after, 1e3 * (perf_counter() - start)))
