@@ -82,13 +82,14 @@ class _Writer:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
             "np_dot": np.dot, "np_matmul": np.matmul, "np_empty": np.empty, "np_broadcast_to": np.broadcast_to,
-            "np_asarray": np.asarray, "contiguous": _contiguous,
+            "np_asarray": np.asarray, "contiguous": _contiguous, "owned": _owned,
         }  # fmt: skip
         self.loops: dict[str, RowLoop] = {}
         self.places: dict[str, Callable[[dict[int, Any]], Any]] = {}
         self.buffers: dict[int, int] = {}
         self.fixed: dict[Var, Callable[[dict[int, Any]], Any]] = {}
         self.solid: set[Var] = set()  # contiguous for sure
+        self.own: set[Var] = set()  # made in every run, for the caller
         self.flat: dict[tuple[Var, Shape], str] = {}
         self._next = 1 + max((p for e in graph.equations for p in e.buffer), default=-1)
 
@@ -108,9 +109,9 @@ class _Writer:
         """An output: never a buffer, which the next run writes over, nor an input itself."""
         if isinstance(a, Literal):
             return f"{self._constant(a.value)}.copy()"
-        made = next((e for e in self.graph.equations if a in e.outs), None)
-        looked = made is not None and look_of(made) is not None
-        return f"np_asarray({name(a)}).copy()" if made is None or looked else name(a)
+        if a in self.graph.inputs:
+            return f"np_asarray({name(a)}).copy()"
+        return name(a) if a in self.own else f"owned({name(a)})"
 
     # --- places ---
 
@@ -129,6 +130,7 @@ class _Writer:
         for i, v in enumerate(e.outs):
             self.solid.add(v)
             if v in self.out:
+                self.own.add(v)
                 self.lines.append(f'{name(v)} = np_empty({tuple(v.spec.shape)}, "{v.spec.dtype}")')
                 continue
             number = e.buffer[i] if e.buffer and e.buffer[i] >= 0 else self._next
@@ -266,9 +268,6 @@ class _Writer:
         words = [*map(self._read, e.inputs), *(f"{key}={word}_{key}" for key in e.params)]
         outs = ", ".join(map(name, e.outs)) + ("," if e.op.several and len(e.outs) == 1 else "")
         self.lines.append(f"{outs} = {word}({', '.join(words)})")
-        for v in e.outs:
-            if v in self.out:
-                self.lines.append(f"{name(v)} = np_asarray({name(v)})")
 
 
 def name(v: Var) -> str:
@@ -290,6 +289,12 @@ def _flat(layout: str, part: Part) -> Shape:
 def _in_buffer(number: int, v: Var) -> Callable[[dict[int, Any]], Any]:
     n_bytes, dtype, shape = v.spec.size * v.spec.dtype.itemsize, v.spec.dtype, v.spec.shape
     return lambda memory: memory[number][:n_bytes].view(dtype).reshape(shape)
+
+
+def _owned(x: Any) -> Any:
+    """An array that shares no memory with a buffer or an input."""
+    array = np.asarray(x)
+    return array if array.base is None and array.flags.owndata else array.copy()
 
 
 def _contiguous(x: Any) -> Any:

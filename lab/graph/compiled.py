@@ -25,12 +25,12 @@ class Compiled:
         graph: as it was given.
 
     Example:
-        >>> import lab
+        >>> import lab, numpy as np
         >>> compiled = Compiled(lab.make_graph(lambda x, y: x @ y + 1.0)(np.ones((2, 3)), np.ones((3, 1))))
         >>> compiled.arrays([np.ones((2, 3)), np.ones((3, 1))])[0].tolist()
         [[4.0], [4.0]]
         >>> compiled.stages[-1].name, len(compiled.optimized.equations)
-        ('dead code', 2)
+        ('memory planning', 2)
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -106,7 +106,7 @@ def run_compiled(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The outputs of a graph for arrays, compiled.
 
     Example:
-        >>> import lab
+        >>> import lab, numpy as np
         >>> run_compiled(lab.make_graph(lambda x: x * 2.0)(1.0), [np.asarray(3.0)])
         [array(6.)]
     """

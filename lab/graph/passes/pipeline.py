@@ -27,6 +27,7 @@ ORDER: tuple[str, ...] = (
     "dead code",
     "fusion",
     "dead code",
+    "memory planning",
 )
 """The passes of a compilation, in their order."""
 
