@@ -3,6 +3,7 @@
 from lab.graph.ir import Equation, Graph, Literal, Var
 from lab.graph.make import make_graph
 from lab.graph.parsing import parse
+from lab.graph.serial import load, save
 from lab.graph.verify import verify
 
-__all__ = ["Equation", "Graph", "Literal", "Var", "make_graph", "parse", "verify"]
+__all__ = ["Equation", "Graph", "Literal", "Var", "load", "make_graph", "parse", "save", "verify"]
