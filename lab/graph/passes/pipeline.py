@@ -21,6 +21,7 @@ ORDER: tuple[str, ...] = (
     "constant folding",
     "algebra",
     "decomposition",
+    "constant folding",
     "algebra",
     "common subexpressions",
     "transposes into products",
