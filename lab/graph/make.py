@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lab import tree
-from lab.autograd.interpreter import Interpreter, Tracer
+from lab.autograd.interpreter import INSIDE, Interpreter, Tracer
 from lab.autograd.observe import user_frame
 from lab.autograd.plain import operand
 from lab.autograd.tensor import Tensor
@@ -112,18 +112,20 @@ def _here() -> str:
 
 
 def trace(
-    f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, weak: bool, hides: bool = True
+    f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, weak: bool, hides: bool = True, region: bool = False
 ) -> tuple[Graph, tree.Structure]:
     """The graph of a function at arguments of these shapes, and the structure of what it returns.
 
     Args:
         weak: whether Python numbers among the arguments keep giving way to other dtypes, or count as arrays.
         hides: whether branches and loops inside are written down; not where they turn on values that are known.
+        region: f is a branch or a turn: what it does with values from outside stands in its graph, too.
     """
     flat, structure = tree.flatten((tuple(args), dict(kwargs)))
     interp = Trace()
     tracers = [interp.argument(x, weak=weak and is_weak(x)) for x in flat]
     token = TRACING.set(TRACING.get() or hides)
+    outside = INSIDE.set(interp if region else INSIDE.get())
     try:
         with using(transforms=STATE.get().transforms + 1):
             positional, named = tree.unflatten(structure, tracers)
@@ -132,6 +134,7 @@ def trace(
         outputs = tuple(interp._atom(_RETURN, o) for o in outs)
     finally:
         TRACING.reset(token)
+        INSIDE.reset(outside)
         interp.alive = False
     extra = list(interp.captured.values())
     inputs = tuple(t.extra for t in tracers) + tuple(var for var, _ in extra)

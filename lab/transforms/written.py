@@ -64,7 +64,7 @@ def branch(
             outs = [raw(o, "cond") for o in outs]
             return [firm(o, d) if gives_way(o) else o for o, d in zip(outs, dtypes, strict=True)] if dtypes else outs
 
-        return trace(run, [standin(flat[i]) for i in places], {}, weak=True)[0]
+        return trace(run, [standin(flat[i]) for i in places], {}, weak=True, region=True)[0]
 
     graphs = [traced(then), traced(otherwise)]
     same_containers(shapes[0], shapes[1], "cond: both branches")
@@ -123,13 +123,13 @@ def _step(step: Step, flat: list[Any], rows: Sequence[Spec], names: Sequence[str
 
         return [*settled(turn, list(values[:n]), names, what), *ys]
 
-    return trace(run, [standin(x) for x in (*flat, *rows)], {}, weak=True)[0]
+    return trace(run, [standin(x) for x in (*flat, *rows)], {}, weak=True, region=True)[0]
 
 
 def loop(go: Callable[[list[Any]], Any], turn: Turn, flat: list[Any], names: Sequence[str]) -> list[Any]:
     """What `lab.while_loop` gives in a graph."""
     flat = firm_carry(turn, flat, names, "while_loop")
-    test, _ = trace(lambda *leaves: [go(list(leaves))], [standin(x) for x in flat], {}, weak=True)
+    test, _ = trace(lambda *leaves: [go(list(leaves))], [standin(x) for x in flat], {}, weak=True, region=True)
     body = _step(lambda leaves, _: (turn(leaves), []), flat, [], names, "while_loop")
     (test, body), captured = closed([test, body])
     return list(WHILE(*captured, *flat, test=test, body=body, n_fixed=len(captured)))

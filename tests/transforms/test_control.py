@@ -361,6 +361,24 @@ def test_collectives_inside_a_loop_meet_the_members():
     close(lab.vmap(lab.jit(f), axis_name="i")(x), expected)
 
 
+def test_what_a_branch_does_with_values_from_outside_happens_only_where_it_is_taken():
+    def f(x):
+        return lab.cond(x > 0.0, lambda: lab.sqrt(x) * lab.log(x), lambda: x * 3.0)
+
+    def g(x):  # no turn: the square root is never taken
+        return lab.while_loop(lambda c: c[0] < 0, lambda c: (c[0] + 1, c[1] + lab.sqrt(x)), (0, x))[1]
+
+    for x in (0.0, -1.0):
+        close(lab.jit(lab.grad(f))(x), 3.0)
+        close(lab.jit(lab.hessian(f))(x), 0.0)
+        close(lab.jit(lambda x: lab.jvp(f, (x,), (1.0,))[1])(x), 3.0)
+        close(lab.grad(lab.jit(f))(x), 3.0)
+        close(lab.jit(lab.grad(g))(x), 1.0)
+    (equation,) = (e for e in lab.make_graph(f)(1.0).equations if e.graphs)
+    assert [e.op.name for e in equation.params["then"].equations] == ["sqrt", "log", "multiply"]
+    assert len(lab.make_graph(f)(1.0).equations) == 2
+
+
 def test_a_loop_runs_one_branch_only_and_as_many_turns_as_it_needs():
     ran = []
     take = lambda name: lambda x: ran.append(name) or x  # noqa: E731
