@@ -112,7 +112,13 @@ def _here() -> str:
 
 
 def trace(
-    f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, weak: bool, hides: bool = True, region: bool = False
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    weak: bool,
+    hides: bool = True,
+    region: bool = False,
 ) -> tuple[Graph, tree.Structure]:
     """The graph of a function at arguments of these shapes, and the structure of what it returns.
 

@@ -66,7 +66,7 @@ class Region(Op):
         REGIONS[name] = self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return REGIONS.__getitem__, (self.name,)
+        return _find, (self.name,)
 
     def _forward(self, *arrays: Any, **params: Any) -> tuple[Any, ...]:
         return tuple(self.follow(run_arrays, arrays, **params))
@@ -82,6 +82,10 @@ class Region(Op):
         if top is not None and self.elsewhere is not None:
             return tuple(self.elsewhere(self, top, args, params))
         return tuple(self.follow(run, args, **params))
+
+
+def _find(name: str) -> Region:
+    return REGIONS[name]
 
 
 def _spec(value: Any) -> Spec:

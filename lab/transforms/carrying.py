@@ -91,11 +91,17 @@ def kept(before: Any, after: Any, name: str, what: str) -> Any:
     Raises:
         ShapeError, DTypeError: they do not.
     """
+    if type(before) is Tensor and type(after) is Tensor:  # as in most turns, and in a tenth of the time
+        a, b = before.value, after.value
+        if a.shape == b.shape and a.dtype == b.dtype:
+            return after
     was, is_ = spec_of(before), spec_of(after)
     where = f"{what}: a turn must keep the carry{f' at {name}' if name else ''}"
     if was.shape != is_.shape:
         raise ShapeError(
-            f"{where} of one shape", given=f"{words(was)} before, {words(is_)} after", hint="start with the final shape"
+            f"{where} of one shape",
+            given=f"{words(was)} before, {words(is_)} after",
+            hint="give back the shape that came in, or start with the final one",
         )
     if gives_way(before) or was.dtype == is_.dtype:
         return after

@@ -16,7 +16,7 @@ from lab.errors import TransformError
 from lab.graph.execute import run
 from lab.graph.regions import COND, SCAN, WHILE, Region
 from lab.transforms import crossing_batch, crossing_forward, crossing_reverse
-from lab.transforms.unknown import either, hides, turns
+from lab.transforms.unknown import hides, is_mapped, turns
 
 Rule = Callable[[Any, Sequence[Any], dict[str, Any]], list[Any]]
 
@@ -57,7 +57,9 @@ def by_ops(op: Region, args: Sequence[Any], params: dict[str, Any]) -> list[Any]
     """The ops of the way that is taken, of both where the members of a vmap go different ways."""
     if op is COND:
         then, otherwise = params["then"], params["otherwise"]
-        return either(args[0], lambda: run(then, args[1:]), lambda: run(otherwise, args[1:]))
+        if is_mapped(args[0]):
+            return crossing_batch.both(args[0], then, otherwise, args[1:])
+        return run(then if bool(args[0]) else otherwise, args[1:])
     if op is WHILE:
         test, body, n = params["test"], params["body"], params["n_fixed"]
         fixed = list(args[:n])

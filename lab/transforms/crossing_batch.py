@@ -18,7 +18,7 @@ from lab.ops import broadcast_to, transpose
 from lab.ops.counts import any_
 from lab.shapes import Spec
 from lab.transforms.retracing import Members, is_of, lowered, retraced, spec_of
-from lab.transforms.unknown import chosen
+from lab.transforms.unknown import chosen, shielded
 
 
 def _specs(inputs: Sequence[Var], mapped: Sequence[bool], size: int) -> list[Any]:
@@ -39,7 +39,7 @@ def cond(top: Batch, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """The branch of all members where they share the condition, else both."""
     then, otherwise = params["then"], params["otherwise"]
     if is_of(args[0], top):
-        return chosen(args[0], run(then, args[1:]), run(otherwise, args[1:]))
+        return both(args[0], then, otherwise, args[1:])
     mapped = [is_of(v, top) for v in args[1:]]
 
     def for_all(graph: Graph) -> Graph:
@@ -51,6 +51,12 @@ def cond(top: Batch, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 
     made = COND(*lowered(args, top), then=for_all(then), otherwise=for_all(otherwise))
     return [Tracer(top, o) for o in made]
+
+
+def both(condition: Any, then: Graph, otherwise: Graph, operands: Sequence[Any]) -> list[Any]:
+    """What each member takes of two branches, both of which run."""
+    yes = run(then, shielded(condition, True, operands, then))
+    return chosen(condition, yes, run(otherwise, shielded(condition, False, operands, otherwise)))
 
 
 def _settled(body: Graph, top: Batch, mapped: list[bool], n_fixed: int, n_carry: int) -> list[bool]:
@@ -92,10 +98,11 @@ def while_loop(top: Batch, args: Sequence[Any], params: dict[str, Any]) -> list[
     def turn(*values: Any) -> list[Any]:
         members = Members(top)
         inside = members.on(values, mapped)
-        outs = members.run(body, inside)
-        if different[0]:
+        if not different[0]:
+            outs = members.run(body, inside)
+        else:
             (go,) = members.run(test, inside)
-            outs = chosen(go, outs, inside[n_fixed:])
+            outs = chosen(go, members.run(body, shielded(go, True, inside, body)), inside[n_fixed:])
         return [members.off(o, m) for o, m in zip(outs, mapped[n_fixed:], strict=True)]
 
     specs = _specs(body.inputs, mapped, top.size)

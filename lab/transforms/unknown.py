@@ -13,6 +13,8 @@ import numpy as np
 from lab.autograd.batch import Batch
 from lab.autograd.interpreter import Tracer
 from lab.autograd.tensor import Tensor
+from lab.graph.ir import Graph
+from lab.ops import stop_gradient
 from lab.ops.comparisons import logical_and, where
 from lab.shapes import Spec
 
@@ -53,6 +55,22 @@ def some(x: Any) -> bool:
 def chosen(condition: Any, yes: Sequence[Any], no: Sequence[Any]) -> Leaves:
     """One of two lists of values, member by member."""
     return [where(condition, a, b) for a, b in zip(yes, no, strict=True)]
+
+
+def shielded(condition: Any, taken: bool, values: Sequence[Any], graph: Graph) -> Leaves:
+    """The operands of a branch that runs for all members, so that nothing comes back from those that do not take it.
+
+    They are the same numbers. Where a rule inside makes nan of the zero that such a member gets, it ends here; the
+    guard of a walk cannot see it, because it does not look into regions.
+    """
+    if not any(e.op.singular for inner in graph.walk() for e in inner.equations):
+        return list(values)
+    return [
+        (where(condition, v, stop_gradient(v)) if taken else where(condition, stop_gradient(v), v))
+        if isinstance(v, Tensor) and v.dtype.kind == "f"
+        else v
+        for v in values
+    ]
 
 
 def either(condition: Any, then: Callable[[], Leaves], otherwise: Callable[[], Leaves]) -> Leaves:

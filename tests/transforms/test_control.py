@@ -1,5 +1,6 @@
 """cond, while_loop, scan, fori_loop: the same run as code, as a graph and compiled; and every derivative of each."""
 
+import pickle
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import lab
 from lab.errors import ConcretizationError
+from lab.events import OpRecorded, RuleApplied
 from lab.graph import parse, verify
 from lab.graph.regions import REGIONS
 from tests.numerics import array, close, numeric_grad
@@ -53,7 +55,8 @@ def backwards_plain(x):
 
 
 def looped(x):
-    end = lab.while_loop(lambda s: s["y"] < 20.0, lambda s: {"y": s["y"] * x[0] + x[1], "n": s["n"] + 1}, {"y": x[1], "n": 0})
+    turn = lambda s: {"y": s["y"] * x[0] + x[1], "n": s["n"] + 1}  # noqa: E731
+    end = lab.while_loop(lambda s: s["y"] < 20.0, turn, {"y": x[1], "n": 0})
     return end["y"] * end["n"]
 
 
@@ -133,19 +136,26 @@ PAIRS = {
 POINTS = (np.array([1.3, 0.9]), np.array([1.7, 2.1]))
 V = np.array([0.4, -1.1])
 
+
+
+def along(f):
+    return lambda x: lab.jvp(f, (x,), (V,))[1]
+
+
+def linearized(f):
+    return lambda x: lab.linearize(f, x)[1](V)
+
+
 WAYS = {
     "eager": (lambda f: f, lambda f: f),
     "jit": (lab.jit, lambda f: f),
     "grad": (lab.grad, lab.grad),
     "jit of grad": (lambda f: lab.jit(lab.grad(f)), lab.grad),
     "grad of jit": (lambda f: lab.grad(lab.jit(f)), lab.grad),
-    "jit of jvp": (lambda f: lab.jit(lambda x: lab.jvp(f, (x,), (V,))[1]), lambda f: lambda x: lab.jvp(f, (x,), (V,))[1]),
-    "jvp of jit": (lambda f: lambda x: lab.jvp(lab.jit(f), (x,), (V,))[1], lambda f: lambda x: lab.jvp(f, (x,), (V,))[1]),
-    "linearize": (lambda f: lambda x: lab.linearize(f, x)[1](V), lambda f: lambda x: lab.jvp(f, (x,), (V,))[1]),
-    "jit of linearize": (
-        lambda f: lab.jit(lambda x: lab.linearize(f, x)[1](V)),
-        lambda f: lambda x: lab.jvp(f, (x,), (V,))[1],
-    ),
+    "jit of jvp": (lambda f: lab.jit(along(f)), along),
+    "jvp of jit": (lambda f: along(lab.jit(f)), along),
+    "linearize": (linearized, along),
+    "jit of linearize": (lambda f: lab.jit(linearized(f)), along),
     "hessian": (lab.hessian, lab.hessian),
     "jit of hessian": (lambda f: lab.jit(lab.hessian(f)), lab.hessian),
     "hessian of jit": (lambda f: lab.hessian(lab.jit(f)), lab.hessian),
@@ -209,7 +219,8 @@ def test_a_sum_over_members_differentiates_in_a_graph(name):
 def test_the_text_of_every_graph_reads_back_and_is_legal(name):
     f, _ = PAIRS[name]
     x = POINTS[0]
-    for g in (f, lab.grad(f), lambda x: lab.jvp(f, (x,), (V,)), lambda x: lab.vmap(f)(lab.stack([x, 2.0 * x])), lab.hessian(f)):
+    of_two = lambda x: lab.vmap(f)(lab.stack([x, 2.0 * x]))  # noqa: E731
+    for g in (f, lab.grad(f), along(f), of_two, lab.hessian(f)):
         graph = lab.make_graph(g)(x)
         verify(graph)
         assert str(parse(str(graph))) == str(graph)
@@ -379,6 +390,82 @@ def test_what_a_branch_does_with_values_from_outside_happens_only_where_it_is_ta
     assert len(lab.make_graph(f)(1.0).equations) == 2
 
 
+def test_a_branch_that_a_member_does_not_take_sends_it_nothing():
+    def inside(f):
+        return lambda x: lab.cond(x > 0.0, lambda: f(x), lambda: x * 3.0)
+
+    roots = inside(lambda x: lab.scan(lambda c, _: (lab.sqrt(c), None), x, None, length=2)[0])
+    xs = np.array([0.0, -1.0, 4.0])
+    total = lambda f: lambda xs: lab.vmap(f)(xs).sum()  # noqa: E731
+    for f, slope in ((inside(lab.sqrt), 0.25), (roots, 4.0**-0.75 / 4)):
+        with np.errstate(all="ignore"):
+            for way in (lab.vmap(lab.grad(f)), lab.jit(lab.vmap(lab.grad(f))), lab.vmap(lab.grad(lab.jit(f))),
+                        lab.grad(total(f)), lab.jit(lab.grad(total(f))), lab.grad(lab.jit(total(f)))):  # fmt: skip
+                close(way(xs), [3.0, 3.0, slope])
+
+
+def test_the_numbers_of_members_that_are_done_do_no_harm():
+    def f(x):  # a member that is done would go on to the root of a negative number
+        turn = lambda c: lab.scan(lambda y, _: (lab.sqrt(y - 1.0), None), c, None, length=1)[0]  # noqa: E731
+        return lab.while_loop(lambda c: c > 1.5, turn, x)
+
+    xs = np.array([1.0, 4.0, 30.0])
+    slopes = [array(lab.grad(f)(x)) for x in xs]
+    total = lambda xs: lab.vmap(f)(xs).sum()  # noqa: E731
+    with np.errstate(all="ignore"):
+        for way in (lab.vmap(lab.grad(f)), lab.jit(lab.vmap(lab.grad(f))), lab.jit(lab.grad(total)),
+                    lab.grad(lab.jit(total))):  # fmt: skip
+            close(way(xs), slopes)
+
+
+def test_a_formula_cannot_hold_a_branch_or_a_loop():
+    for f in (branchy, scanned, looped):
+        with pytest.raises(lab.LabError, match="cannot be written as an expression") as caught:
+            lab.symbolic(lambda x, y, f=f: f(lab.stack([x, y])))
+        assert len(str(caught.value).splitlines()) == 3
+
+
+def test_the_complex_step_looks_into_branches_and_loops():
+    def f(x, inner=lambda y: y * y):
+        turn = lambda c: (c[0] + 1, lab.cond(x > 0.0, lambda y: inner(y) * x, lambda y: y, c[1]))  # noqa: E731
+        y = lab.while_loop(lambda c: c[0] < 2, turn, (0, x))[1]
+        return lab.scan(lambda c, row: (c * row + y, None), 1.0, np.array([1.0, 2.0]))[0]
+
+    close(lab.numeric_gradient(f, 0.7, "complex"), lab.jit(lab.grad(f))(0.7), rtol=1e-13)
+    with pytest.raises(lab.LabError, match="cannot run the function on complex"):
+        lab.numeric_gradient(lambda x: f(x, abs), 0.7, "complex")
+
+
+def test_a_graph_with_a_loop_can_be_pickled():
+    graph = lab.make_graph(lab.grad(nested))(POINTS[0])
+    assert str(pickle.loads(pickle.dumps(graph))) == str(graph)
+
+
+def test_replaying_a_loop_tells_listeners_what_plain_code_tells_them():
+    def f(x):
+        return lab.scan(lambda c, row: (lab.sin(c) * row, None), x, np.array([1.0, 2.0]))[0]
+
+    x = lab.tensor(0.5, requires_grad=True)
+    heard = []
+    for g in (f, lab.jit(f)):
+        g(x)
+        with lab.record(kinds=[OpRecorded, RuleApplied], sources=False) as rec:
+            g(x).backward()
+        heard.append([(type(e).__name__, e.op) for e in rec])
+    assert heard[0] == heard[1]
+    assert [op for kind, op in heard[0] if kind == "OpRecorded"] == ["sin", "multiply"] * 2
+
+
+def test_a_traced_loop_is_one_operation_on_the_tape_that_is_traced():
+    with lab.record(kinds=[OpRecorded], sources=False) as rec:
+        lab.jit(lab.grad(scanned))(POINTS[0])
+    outer = min(e.level for e in rec)
+    ops = [e.op for e in rec if e.level == outer]
+    assert ops.count("scan") == 1
+    assert ops.count("result") == 2
+    assert "tanh" not in ops
+
+
 def test_a_loop_runs_one_branch_only_and_as_many_turns_as_it_needs():
     ran = []
     take = lambda name: lambda x: ran.append(name) or x  # noqa: E731
@@ -427,7 +514,10 @@ ERRORS = {
     ),
     "no pair": (lambda x: lab.scan(lambda c, _: c, x, None, length=2), "scan: a turn must return a pair"),
     "no length": (lambda x: lab.scan(lambda c, _: (c, None), x, None), "scan needs to know how many turns"),
-    "a negative length": (lambda x: lab.scan(lambda c, _: (c, None), x, None, length=-1), "length is a number of turns"),
+    "a negative length": (
+        lambda x: lab.scan(lambda c, _: (c, None), x, None, length=-1),
+        "length is a number of turns",
+    ),
     "lengths that differ": (
         lambda x: lab.scan(lambda c, _: (c, None), x, {"a": np.ones(2), "b": np.ones(3)}),
         "scan needs xs of one length",
