@@ -66,7 +66,9 @@ def condition(x: Any, what: str) -> Any:
             given=f"shape {value.shape}",
             hint="lab.all or lab.any make one of many; lab.where chooses entry by entry",
         )
-    return value if value.dtype == np.bool_ else not_equal(value, 0)
+    if value.dtype == np.bool_:
+        return value
+    return not_equal(value, 0) if isinstance(value, Tensor) else np.asarray(value != 0)
 
 
 def leaves_like(out: Any, structure: tree.Structure, names: Sequence[str], what: str) -> list[Any]:
