@@ -23,6 +23,9 @@ from lab.shapes import Spec
 TRACING: ContextVar[bool] = ContextVar("lab_tracing", default=False)
 """Whether a function runs to be traced: values that it closes over may then be hidden, whatever its arguments are."""
 
+ORIGIN: ContextVar[str] = ContextVar("lab_origin", default="")
+"""Where the equation comes from that is run again to be traced again: what is written for it comes from there, too."""
+
 
 class Trace(Interpreter):
     """One trace: `Tracer.value` is a Spec, `Tracer.extra` the variable."""
@@ -107,6 +110,8 @@ def _spec_of(a: Atom, *, weak: bool) -> Any:
 
 
 def _here() -> str:
+    if again := ORIGIN.get():
+        return again
     frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 

@@ -436,6 +436,19 @@ def test_the_complex_step_looks_into_branches_and_loops():
         lab.numeric_gradient(lambda x: f(x, abs), 0.7, "complex")
 
 
+def test_what_is_traced_again_still_comes_from_the_line_of_its_turn():
+    def turn(c, row):
+        return lab.tanh(c) * row, None
+
+    f = lambda x: lab.scan(turn, x, np.array([1.0, 2.0]))[0]  # noqa: E731
+    line = f"{__file__}:{turn.__code__.co_firstlineno + 1}"
+    x = 1.0
+    for g in (f, lab.grad(f), lambda x: lab.jvp(f, (x,), (x,)), lab.jit(lab.hessian(f)),
+              lambda x: lab.vmap(f)(x * np.ones(2))):  # fmt: skip
+        inner = [e for graph in lab.make_graph(g)(x).walk() for e in graph.equations if e.op.name == "tanh"]
+        assert {e.origin for e in inner} == {line}
+
+
 def test_a_graph_with_a_loop_can_be_pickled():
     graph = lab.make_graph(lab.grad(nested))(POINTS[0])
     assert str(pickle.loads(pickle.dumps(graph))) == str(graph)
