@@ -74,8 +74,7 @@ def while_loop(
 
     A graph does not know how many turns there will be, so it keeps none of the carries: its reverse mode computes the
     carry of each turn again from the start, n turns in n**2 / 2. With `max_steps` it keeps them, in arrays of that many
-    rows; a loop that is longer stops there, whoever runs it. Of what is no array nothing comes back: integers have no
-    gradient, and forward mode costs twice the turns and no more.
+    rows; a loop that is longer stops there, whoever runs it. Forward mode needs no carries. Integers have no gradient.
 
     Raises:
         ShapeError, DTypeError, ArgumentError: a turn changes the carry; the error names the leaf.

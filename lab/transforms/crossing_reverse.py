@@ -81,42 +81,62 @@ def cond(top: Reverse, args: Sequence[Any], params: dict[str, Any]) -> list[Any]
 
 def scan(top: Reverse, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """A scan that stacks its carries, too; backwards a scan from the last row to the first."""
-    body, n_fixed, n_carry = params["body"], params["n_fixed"], params["n_carry"]
-    n, n_outs = n_fixed + n_carry, len(body.outputs)
-    fixed, rows = _wanted(top, args, 0, n_fixed), _wanted(top, args, n)
-    slots = floats(body.outputs)
-    carried = [k for k in slots if k < n_carry]
-    made_specs = SCAN.fit([spec_of(a) for a in args], **params)
-    stacking = Graph(body.inputs, body.equations, (*body.outputs, *body.inputs[n_fixed:n]))
+    turns = _Turns(top, args, params)
+    return _called(top, SCAN, args, params, turns.forward, turns.backward)
 
-    def forward(*lower: Any) -> tuple[list[Any], Any]:
-        made = SCAN(*lower, **{**params, "body": stacking})
-        return list(made[:n_outs]), (lower, made[n_outs:])
 
-    def turn(*values: Any) -> list[Any]:
-        first, cts, sums, carry, xs, steps = parts(
-            values, n_fixed, len(carried), len(fixed), n_carry, len(body.inputs) - n
-        )
-        inputs = [*first, *carry, *xs]
-        found = pull(body, inputs, [*fixed, *(n_fixed + k for k in carried), *rows], [*cts, *steps])
-        to_fixed, to_carry, to_rows = parts(found, len(fixed), len(carried))
-        return [*to_carry, *(s + c for s, c in zip(sums, to_fixed, strict=True)), *to_rows]
+class _Turns:
+    """A scan taken apart.
 
-    def backward(kept: Any, cotangents: dict[int, Any]) -> dict[int, Any]:
+    Attributes:
+        fixed, rows: places of operands whose cotangent is asked for.
+        carried, made: places of the floats among the results: those carried, those with a row for each turn.
+    """
+
+    def __init__(self, top: Reverse, args: Sequence[Any], params: dict[str, Any]) -> None:
+        self.params, self.body = params, params["body"]
+        self.n_fixed, self.n_carry = params["n_fixed"], params["n_carry"]
+        self.start = self.n_fixed + self.n_carry
+        self.fixed, self.rows = _wanted(top, args, 0, self.n_fixed), _wanted(top, args, self.start)
+        slots = floats(self.body.outputs)
+        self.carried = [k for k in slots if k < self.n_carry]
+        self.made = slots[len(self.carried) :]
+        self.results = SCAN.fit([spec_of(a) for a in args], **params)
+
+    def forward(self, *lower: Any) -> tuple[list[Any], Any]:
+        """(results, (operands, the carries with which the turns began))."""
+        body = self.body
+        stacking = Graph(body.inputs, body.equations, (*body.outputs, *body.inputs[self.n_fixed : self.start]))
+        made = SCAN(*lower, **{**self.params, "body": stacking})
+        return list(made[: len(body.outputs)]), (lower, made[len(body.outputs) :])
+
+    def backward(self, kept: Any, cotangents: dict[int, Any]) -> dict[int, Any]:
+        """The cotangents of operands; those of fixed ones are summed up over the turns."""
         lower, stacks = kept
-        beside = [*lower, *stacks, *cotangents.values()]
-        cts = _filled(cotangents, slots, made_specs, beside)
-        sums = [zeros(body.inputs[i].spec, beside) for i in fixed]
-        given = [*lower[:n_fixed], *cts[: len(carried)], *sums, *stacks, *lower[n:], *cts[len(carried) :]]
-        specs = [*body.inputs[:n_fixed], *(body.outputs[k].spec for k in carried)]
-        specs += [*(body.inputs[i].spec for i in fixed), *body.inputs[n_fixed:]]
-        specs += [body.outputs[k].spec for k in slots[len(carried) :]]
-        inner = {"body": retraced(turn, specs), "n_fixed": n_fixed, "n_carry": len(carried) + len(fixed)}
-        made = SCAN(*given, **inner, length=params["length"], reverse=not params["reverse"])
-        places = [*(n_fixed + k for k in carried), *fixed, *rows]
-        return dict(zip(places, made, strict=True))
+        beside, body = [*lower, *stacks, *cotangents.values()], self.body
+        sums = [zeros(body.inputs[i].spec, beside) for i in self.fixed]
+        carried, made = (_filled(cotangents, places, self.results, beside) for places in (self.carried, self.made))
+        given = [*lower[: self.n_fixed], *carried, *sums, *stacks, *lower[self.start :], *made]
+        specs = [*body.inputs[: self.n_fixed], *(body.outputs[k].spec for k in self.carried)]
+        specs += [*(body.inputs[i].spec for i in self.fixed), *body.inputs[self.n_fixed :]]
+        specs += [body.outputs[k].spec for k in self.made]
+        inner = {**self.params, "body": retraced(self.back, specs), "n_carry": len(carried) + len(sums)}
+        found = SCAN(*given, **{**inner, "reverse": not self.params["reverse"]})
+        return dict(zip([*(self.n_fixed + k for k in self.carried), *self.fixed, *self.rows], found, strict=True))
 
-    return _called(top, SCAN, args, params, forward, backward)
+    def back(self, *values: Any) -> list[Any]:
+        """One turn: from the cotangents of its results to those of what it took."""
+        lengths = self.n_fixed, len(self.carried), len(self.fixed), len(self.body.inputs) - self.n_fixed
+        fixed, carried, sums, inputs, made = parts(values, *lengths)
+        wanted = [*(self.n_fixed + k for k in self.carried), *self.fixed, *self.rows]
+        found = pull(self.body, [*fixed, *inputs], wanted, [*carried, *made])
+        to_carry, to_fixed, to_rows = parts(found, len(carried), len(sums))
+        return [*to_carry, *added(sums, to_fixed), *to_rows]
+
+
+def added(sums: Sequence[Any], more: Sequence[Any]) -> list[Any]:
+    """Sums with one more of each."""
+    return [s + c for s, c in zip(sums, more, strict=True)]
 
 
 # --- a loop of unknown length -------------------------------------------------------------------------------------
@@ -124,54 +144,66 @@ def scan(top: Reverse, args: Sequence[Any], params: dict[str, Any]) -> list[Any]
 
 def while_loop(top: Reverse, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """A loop that counts its turns; backwards as many, each from the carry that is computed again from the start."""
-    test, body, n_fixed = params["test"], params["body"], params["n_fixed"]
-    fixed, slots = _wanted(top, args, 0, n_fixed), floats(args[n_fixed:])
-    first, carry = body.inputs[:n_fixed], body.inputs[n_fixed:]
+    loop = _Loop(top, args, params)
+    return _called(top, WHILE, args, params, loop.forward, loop.backward)
 
-    def counting(*values: Any) -> list[Any]:
-        start, (k, *rest) = values[:n_fixed], values[n_fixed:]
-        return [k + 1, *run(body, [*start, *rest])]
 
-    def going(*values: Any) -> list[Any]:
-        return run(test, [*values[:n_fixed], *values[n_fixed + 1 :]])
+class _Loop:
+    """A while_loop taken apart.
 
-    def forward(*lower: Any) -> tuple[list[Any], Any]:
-        specs = [*first, COUNT, *carry]
-        given = [*lower[:n_fixed], np.zeros((), np.int64), *lower[n_fixed:]]
-        n_turns, *outs = WHILE(*given, test=retraced(going, specs), body=retraced(counting, specs), n_fixed=n_fixed)
+    Attributes:
+        fixed: places of operands whose cotangent is asked for, of those that are the same in every turn.
+        slots: places of floats in the carry.
+    """
+
+    def __init__(self, top: Reverse, args: Sequence[Any], params: dict[str, Any]) -> None:
+        self.test, self.body, self.n_fixed = params["test"], params["body"], params["n_fixed"]
+        self.fixed = _wanted(top, args, 0, self.n_fixed)
+        self.first, self.carry = self.body.inputs[: self.n_fixed], self.body.inputs[self.n_fixed :]
+        self.slots = floats(self.carry)
+        self.wanted = [*(self.n_fixed + k for k in self.slots), *self.fixed]
+
+    def forward(self, *lower: Any) -> tuple[list[Any], Any]:
+        """(results, (operands, number of turns))."""
+
+        def going(*values: Any) -> list[Any]:
+            fixed, _, carry = parts(values, self.n_fixed, 1)
+            return run(self.test, [*fixed, *carry])
+
+        fixed, carry = parts(lower, self.n_fixed)
+        n_turns, *outs = self._counting(going, fixed, carry)
         return outs, (lower, n_turns)
 
-    def before(*values: Any) -> list[Any]:
-        """Whether the carry of turn `stop` is not reached yet."""
-        return [values[n_fixed + 1] < values[n_fixed]]
+    def _counting(
+        self, going: Callable[..., list[Any]], fixed: Sequence[Any], carry: Sequence[Any], *limit: Any
+    ) -> tuple[Any, ...]:
+        """(number of turns, last carry) of the loop, as long as `going(*limit, *fixed, number, *carry)`."""
+        n_fixed = len(limit) + self.n_fixed
 
-    def nearer(*values: Any) -> list[Any]:
-        start, (_, k, *rest) = values[:n_fixed], values[n_fixed:]
-        return [k + 1, *run(body, [*start, *rest])]
+        def turn(*values: Any) -> list[Any]:
+            fixed, (n,), carry = parts(values[len(limit) :], self.n_fixed, 1)
+            return [n + 1, *run(self.body, [*fixed, *carry])]
 
-    again = [*first, COUNT, COUNT, *carry]
-    n_in = n_fixed + len(carry)
+        specs = [*(COUNT for _ in limit), *self.first, COUNT, *self.carry]
+        given = [*limit, *fixed, np.zeros((), COUNT.dtype), *carry]
+        return tuple(WHILE(*given, test=retraced(going, specs), body=retraced(turn, specs), n_fixed=n_fixed))
 
-    def left(*values: Any) -> list[Any]:
-        return [values[n_in] > 0]
-
-    def turn(*values: Any) -> list[Any]:
-        operands, (k, *rest) = values[:n_in], values[n_in:]
-        cts, sums = parts(rest, len(slots))
-        start, stop = operands[:n_fixed], k - 1
-        loop = {"test": retraced(before, again), "body": retraced(nearer, again), "n_fixed": n_fixed + 1}
-        _, *here = WHILE(*start, stop, np.zeros((), np.int64), *operands[n_fixed:], **loop)
-        found = pull(body, [*start, *here], [*fixed, *(n_fixed + k for k in slots)], cts)
-        to_fixed, to_carry = parts(found, len(fixed))
-        return [stop, *to_carry, *(s + c for s, c in zip(sums, to_fixed, strict=True))]
-
-    def backward(kept: Any, cotangents: dict[int, Any]) -> dict[int, Any]:
+    def backward(self, kept: Any, cotangents: dict[int, Any]) -> dict[int, Any]:
+        """The cotangents of operands; those of fixed ones are summed up over the turns."""
         lower, n_turns = kept
-        beside = [*lower, n_turns, *cotangents.values()]
-        sums = [zeros(spec_of(lower[i]), beside) for i in fixed]
-        specs = [*body.inputs, COUNT, *(carry[k].spec for k in slots), *(first[i].spec for i in fixed)]
-        given = [*lower, n_turns, *_filled(cotangents, slots, carry, beside), *sums]
-        made = WHILE(*given, test=retraced(left, specs), body=retraced(turn, specs), n_fixed=n_in)
-        return dict(zip([*(n_fixed + k for k in slots), *fixed], made[1:], strict=True))
+        beside, n = [*lower, n_turns, *cotangents.values()], len(lower)
+        sums = [zeros(self.first[i].spec, beside) for i in self.fixed]
+        specs = [*self.body.inputs, COUNT, *(self.body.inputs[i].spec for i in self.wanted)]
+        given = [*lower, n_turns, *_filled(cotangents, self.slots, self.carry, beside), *sums]
+        left = retraced(lambda *values: [values[n] > 0], specs)
+        found = WHILE(*given, test=left, body=retraced(self.back, specs), n_fixed=n)
+        return dict(zip(self.wanted, found[1:], strict=True))
 
-    return _called(top, WHILE, args, params, forward, backward)
+    def back(self, *values: Any) -> list[Any]:
+        """One turn: from the cotangents of the carry after it to those of the carry before it."""
+        operands, (n,), cts, sums = parts(values, len(self.body.inputs), 1, len(self.slots))
+        fixed, start = parts(operands, self.n_fixed)
+        before = n - 1
+        _, *here = self._counting(lambda *v: [v[1 + self.n_fixed] < v[0]], fixed, start, before)
+        to_carry, to_fixed = parts(pull(self.body, [*fixed, *here], self.wanted, cts), len(cts))
+        return [before, *to_carry, *added(sums, to_fixed)]
