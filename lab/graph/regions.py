@@ -69,7 +69,12 @@ class Region(Op):
         return _find, (self.name,)
 
     def _forward(self, *arrays: Any, **params: Any) -> tuple[Any, ...]:
-        return tuple(self.follow(run_arrays, arrays, **params))
+        outs, taken = [], {id(a) for a in arrays}
+        for out in self.follow(run_arrays, arrays, **params):
+            own = out.base is None and out.flags.writeable and id(out) not in taken
+            outs.append(out if own else np.array(out))  # as of every op: no operand, no constant, no view of either
+            taken.add(id(outs[-1]))
+        return tuple(outs)
 
     def _shape(self, *specs: Any, **params: Any) -> tuple[Spec, ...]:
         return self.fit([s if isinstance(s, Spec) else _spec(s) for s in specs], **params)

@@ -10,6 +10,7 @@ import numpy as np
 
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
 from lab.graph.make import is_weak
+from lab.graph.rewriting import renumbered
 from lab.shapes import Spec
 
 
@@ -39,7 +40,7 @@ def closed(graphs: Sequence[Graph]) -> tuple[list[Graph], list[Any]]:
           in (c) }
     """
     captured = list({id(c): c for g in graphs for c in g.captured}.values())
-    return [_renumbered(_opened(g, captured)) for g in graphs], captured
+    return [renumbered(_opened(g, captured)) for g in graphs], captured
 
 
 def _opened(graph: Graph, captured: Sequence[Any]) -> Graph:
@@ -62,21 +63,7 @@ def tidied(graph: Graph, constants: Mapping[Var, Literal]) -> Graph:
 
     inputs = tuple(v for v in graph.inputs if v not in constants)
     equations = tuple(dataclasses.replace(e, inputs=tuple(map(named, e.inputs))) for e in _needed(graph))
-    return _renumbered(Graph(inputs, equations, tuple(map(named, graph.outputs))))
-
-
-def _renumbered(graph: Graph) -> Graph:
-    """The same graph with variables numbered in the order of definition."""
-    numbers = {v.number: k for k, v in enumerate(graph.variables())}
-
-    def named(a: Atom) -> Any:
-        return dataclasses.replace(a, number=numbers[a.number]) if isinstance(a, Var) else a
-
-    def renamed(e: Equation) -> Equation:
-        return dataclasses.replace(e, inputs=tuple(map(named, e.inputs)), outs=tuple(map(named, e.outs)))
-
-    equations = tuple(map(renamed, graph.equations))
-    return Graph(tuple(map(named, graph.inputs)), equations, tuple(map(named, graph.outputs)))
+    return renumbered(Graph(inputs, equations, tuple(map(named, graph.outputs))))
 
 
 def _needed(graph: Graph) -> tuple[Equation, ...]:
@@ -84,12 +71,7 @@ def _needed(graph: Graph) -> tuple[Equation, ...]:
     read = {a.number for a in graph.outputs if isinstance(a, Var)}
     kept = []
     for e in reversed(graph.equations):
-        if meets(e) or any(v.number in read for v in e.outs):
+        if e.meets or any(v.number in read for v in e.outs):
             kept.append(e)
             read.update(a.number for a in e.inputs if isinstance(a, Var))
     return tuple(reversed(kept))
-
-
-def meets(e: Equation) -> bool:
-    """Whether an equation, or one inside it, meets other ranks or the members of a named axis."""
-    return e.op.collective or any(meets(i) for g in e.graphs.values() for inner in g.walk() for i in inner.equations)

@@ -10,6 +10,9 @@ import lab
 from lab.errors import ConcretizationError
 from lab.events import OpRecorded, RuleApplied
 from lab.graph import parse, verify
+from lab.graph.compiled import run_compiled
+from lab.graph.execute import run_arrays
+from lab.graph.passes import stages
 from lab.graph.regions import REGIONS
 from tests.numerics import array, close, numeric_grad
 
@@ -232,6 +235,39 @@ def test_a_graph_holds_one_equation_for_it_and_its_gradient_another(name, region
     count = lambda graph: sum(e.op is REGIONS[region] for e in graph.equations)  # noqa: E731
     assert count(lab.make_graph(f)(POINTS[0])) == 1
     assert count(lab.make_graph(lab.grad(f))(POINTS[0])) == 2
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_passes_and_compiled_code_leave_the_results_as_they_are(name):
+    f, _ = PAIRS[name]
+    of_members = lambda xs: lab.vmap(lab.grad(f))(xs)  # noqa: E731
+    for g, x in ((f, POINTS[0]), (lab.grad(f), POINTS[0]), (of_members, np.stack(POINTS))):
+        graph = lab.make_graph(g)(x)
+        given = [x, *(c.numpy() for c in graph.captured)]
+        (expected,) = run_arrays(graph, given)
+        for stage in stages(graph):
+            close(run_arrays(stage.graph, given)[0], expected)
+        for _ in range(2):  # the second time in the same buffers
+            close(run_compiled(graph, given)[0], expected)
+
+
+@pytest.mark.parametrize("executor", ["interpreted", "compiled"])
+def test_what_a_branch_or_a_loop_hands_through_shares_no_memory(executor):
+    def f(x):
+        same = lab.cond(x[0] > 0.0, lambda x: (x, x, x[:1]), lambda x: (-x, x, x[1:]), x)
+        never = lab.while_loop(lambda x: x[0] < 0.0, lambda x: x * 2.0, x)
+        last, rows = lab.scan(lambda c, _: (c, c), x, None, length=1)
+        fixed = lab.cond(x[0] > 0.0, lambda: np.ones(2), lambda: np.zeros(2))
+        return [*same, never, last, rows, fixed]
+
+    x = np.array([1.0, 2.0])
+    g = lab.jit(f, executor=executor)
+    first, second = g(x), g(x)
+    arrays = [x, *(t.value for t in (*first, *second))]
+    for k, a in enumerate(arrays):
+        assert not any(np.shares_memory(a, b) for b in arrays[k + 1 :])
+    x[:] = -1.0
+    close(first[0], [1.0, 2.0])
 
 
 def test_what_is_captured_gets_its_gradient():
