@@ -209,7 +209,7 @@ def _written(graph: Graph, parts: _Parts) -> Graph:
     made: list[Equation] = []
     for node in reversed(ordered):
         for e in reversed(_equations(node, graph, needed)):
-            if any(v in needed for v in e.outs) or e.op.collective:
+            if any(v in needed for v in e.outs) or e.meets:
                 made.append(e)
                 needed.update(a for a in e.inputs if isinstance(a, Var))
     return dataclasses.replace(graph, equations=tuple(reversed(made)))
