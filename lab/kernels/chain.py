@@ -39,7 +39,7 @@ class Step(NamedTuple):
     name: str
     formula: Formula
     parameters: tuple[str, ...]
-    arguments: tuple[str | float, ...]
+    arguments: tuple[str | float | np.floating[Any], ...]
 
 
 @dataclass(frozen=True)
