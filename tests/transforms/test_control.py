@@ -624,9 +624,10 @@ BRANCHES = {
 @pytest.mark.parametrize("name", BRANCHES)
 def test_branches_that_do_not_fit_each_other_are_refused_in_a_graph(name):
     other, problem = BRANCHES[name]
-    with pytest.raises(lab.LabError, match=problem) as caught:
-        lab.jit(lambda x: lab.cond(x > 0.0, lambda x: x, other, x))(np.array(1.0))
-    assert len(str(caught.value).splitlines()) == 3
+    for way in (lab.jit, lambda f: lambda x: lab.vmap(f)(lab.stack([x, -x]))):
+        with pytest.raises(lab.LabError, match=problem) as caught:
+            way(lambda x: lab.cond(x > 0.0, lambda x: x, other, x))(lab.tensor(1.0))
+        assert len(str(caught.value).splitlines()) == 3
 
 
 def test_a_value_that_outlives_a_loop_is_refused():
