@@ -42,6 +42,8 @@ def _instruction(name: str, source: Any, target: Any, target_ir: Any) -> Any:
 _truncated = _instruction("fptosi", types.float32, types.int32, ir.IntType(32))
 _as_float = _instruction("bitcast", types.int32, types.float32, ir.FloatType())
 _as_bits = _instruction("bitcast", types.float32, types.int32, ir.IntType(32))
+_as_float_64 = _instruction("bitcast", types.int64, types.float64, ir.DoubleType())
+_as_bits_64 = _instruction("bitcast", types.float64, types.int64, ir.IntType(64))
 
 
 _taught: set[Callable[..., Any]] = set()
@@ -69,14 +71,14 @@ def _teach_scalars() -> None:
             return double(x)
 
         def choose(x: Any) -> Any:  # numba wants the same names and annotations as its choices have
-            return narrow if x == types.float32 else wide
+            return narrow if x in (types.float32, types.int32) else wide
 
         overload(function, jit_options={"fastmath": CONTRACT, "forceinline": True})(choose)
 
     # numba calls the outer function with types and compiles the inner one
     overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
-    overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
-    overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
+    by_type(scalars.bits_to_float, _as_float, _as_float_64)
+    by_type(scalars.float_to_bits, _as_bits, _as_bits_64)
     teach({function: frozenset(CONTRACT) for function in (*scalars.INLINED, *special.INLINED)}, inline=True)
     teach({function: frozenset(CONTRACT) for function in special.CALLED})
     for function, (single, double) in (scalars.BY_TYPE | special.BY_TYPE).items():
