@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.errors import ShapeError
+from lab.kernels.ahead import ask_for_row
 from lab.kernels.arguments import Labels, Matrix, OutMatrix, OutVector, Vector
 from lab.kernels.kernel import SUMMING, helper, kernel
 from lab.kernels.scalars import exp_below_zero, log, order, ordered
@@ -133,6 +134,7 @@ def softmax_cross_entropy(logits: Matrix, labels: Labels, losses: OutVector) -> 
         if label < 0 or label >= c:
             return row
         top = largest_of(logits[row])
+        ask_for_row(logits, row + 1)
         total = 0.0
         for start in range(0, c, BLOCK):
             total += sum_of_exp(logits[row, start : min(start + BLOCK, c)], top)
@@ -159,6 +161,7 @@ def softmax_cross_entropy_gradient(logits: Matrix, labels: Labels, ct: Vector, o
         raise ShapeError("softmax_cross_entropy_gradient needs one label and ct for each row of logits")
     for row in range(n):
         top = largest_of(logits[row])
+        ask_for_row(logits, row + 1)
         total = 0.0
         for start in range(0, c, BLOCK):
             stop = min(start + BLOCK, c)
