@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lab.errors import ShapeError
 from lab.kernels.arguments import Matrix, OutMatrix
-from lab.kernels.columns import framed
+from lab.kernels.columns import end_inside, first_inside, framed
 from lab.kernels.kernel import helper, kernel
 
 
@@ -70,18 +70,6 @@ def _sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, ...]:
 def _gradient_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any, ...]:
     x, ct, *rest = _sample(rng, dtype, size)
     return x, rng.standard_normal(ct.shape).astype(dtype), np.zeros_like(x), *rest
-
-
-@helper()
-def first_inside(before: int, stride: int) -> int:
-    """The first window whose entry lies behind `before` pixels that are outside."""
-    return max(0, (before + stride - 1) // stride)
-
-
-@helper()
-def end_inside(before: int, stride: int, size: int, n: int) -> int:
-    """One more than the last of n windows whose entry lies before the end."""
-    return max(0, min(n, (size - 1 + before) // stride + 1))
 
 
 @kernel(twin=max_pool_twin, sample=_sample)
