@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lab.errors import ShapeError
 from lab.kernels.arguments import Matrix, OutMatrix
-from lab.kernels.columns import end_inside, first_inside, framed
+from lab.kernels.columns import copy, end_inside, first_inside, framed
 from lab.kernels.kernel import helper, kernel
 
 
@@ -72,40 +72,6 @@ def _gradient_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[A
     return x, rng.standard_normal(ct.shape).astype(dtype), np.zeros_like(x), *rest
 
 
-@kernel(twin=max_pool_twin, sample=_sample)
-def max_pool(
-    x: Matrix, out: OutMatrix, h: int, w: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int,
-    top: int, left: int, oh: int, ow: int,
-) -> None:  # fmt: skip
-    """Write the largest entry of each window to `out`; a window that lies across the edge has fewer entries.
-
-    Shapes:
-        x: (n, h * w), an image in each row; out: (n, oh * ow). No window may lie outside as a whole.
-
-    Example:
-        >>> out = np.zeros((1, 2))
-        >>> max_pool(np.array([[1.0, 5.0, 2.0, 0.0]]), out, 1, 4, 1, 2, 1, 2, 1, 1, 0, 0, 1, 2)
-        >>> out
-        array([[5., 2.]])
-    """
-    if x.shape[0] != out.shape[0] or x.shape[1] != h * w or out.shape[1] != oh * ow:
-        raise ShapeError("max_pool needs an image in each row of x and its windows in the same row of out")
-    step = np.uint64(sw)
-    for n in range(x.shape[0]):
-        image, best = x[n], out[n]
-        best[:] = -np.inf
-        for ky in range(kh):
-            y0, y1 = first_inside(top - ky * dh, sh), end_inside(top - ky * dh, sh, h, oh)
-            for kx in range(kw):
-                x0, x1 = first_inside(left - kx * dw, sw), end_inside(left - kx * dw, sw, w, ow)
-                for y in range(y0, y1):
-                    read = np.uint64((y * sh + ky * dh - top) * w + x0 * sw + kx * dw - left)
-                    to = np.uint64(y * ow + x0)
-                    for i in range(np.uint64(max(0, x1 - x0))):
-                        entry, old = image[read + i * step], best[to + i]
-                        best[to + i] = entry if (entry > old) | (entry != entry) else old  # noqa: PLR0124 - nan
-
-
 # Most windows are of 2 x 2 and tile the image. Then rows of all images are one long row of pairs, and two loops over it
 # run in many lanes, where one over the few windows of a row would branch for each: 7 times as long.
 
@@ -149,6 +115,34 @@ def write_back(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 @helper()
+def write_larger(upper: NDArray[Any], lower: NDArray[Any], out: NDArray[Any]) -> None:
+    """The larger of two."""
+    for i in range(out.size):
+        u, v = upper[i], lower[i]
+        out[i] = v if is_larger(v, u) else u
+
+
+@helper()
+def part_rows(x: NDArray[Any], upper: NDArray[Any], lower: NDArray[Any], width: int) -> None:
+    """Copy the rows of x to `upper` and `lower` in turn."""
+    for k in range(0, upper.size, width):
+        copy(x[2 * k : 2 * k + width], upper[k : k + width])
+        copy(x[2 * k + width : 2 * (k + width)], lower[k : k + width])
+
+
+@helper()
+def largest_of_tiles(x: NDArray[Any], out: NDArray[Any], width: int) -> None:
+    """`max_pool` of windows of 2 x 2 that tile the images, so many in a row; both arrays flat."""
+    step = max(1, TILES // width) * width
+    pairs, upper, lower = np.empty(2 * step, x.dtype), np.empty(step, x.dtype), np.empty(step, x.dtype)
+    for start in range(0, out.size, step):
+        n = min(step, out.size - start)
+        write_largest(x[4 * start : 4 * (start + n)], pairs[: 2 * n])
+        part_rows(pairs[: 2 * n], upper[:n], lower[:n], width)
+        write_larger(upper[:n], lower[:n], out[start : start + n])
+
+
+@helper()
 def gradient_of_tiles(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], width: int) -> None:
     """`max_pool_gradient` of windows of 2 x 2 that tile the images, so many in a row; all arrays flat."""
     step = max(1, TILES // width) * width
@@ -157,9 +151,7 @@ def gradient_of_tiles(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], widt
         n = min(step, ct.size - start)
         entries = x[4 * start : 4 * (start + n)]
         write_largest(entries, pairs[: 2 * n])
-        for k in range(0, n, width):
-            copy(pairs[2 * k : 2 * k + width], upper[k : k + width])
-            copy(pairs[2 * k + width : 2 * (k + width)], lower[k : k + width])
+        part_rows(pairs[: 2 * n], upper[:n], lower[:n], width)
         send_back(ct[start : start + n], upper[:n], lower[:n])
         for k in range(0, n, width):
             copy(upper[k : k + width], pairs[2 * k : 2 * k + width])
@@ -167,11 +159,41 @@ def gradient_of_tiles(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], widt
         write_back(entries, pairs[: 2 * n], out[4 * start : 4 * (start + n)])
 
 
-@helper()
-def copy(x: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write x to `out`."""
-    for i in range(out.size):
-        out[i] = x[i]
+@kernel(twin=max_pool_twin, sample=_sample)
+def max_pool(
+    x: Matrix, out: OutMatrix, h: int, w: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int,
+    top: int, left: int, oh: int, ow: int,
+) -> None:  # fmt: skip
+    """Write the largest entry of each window to `out`; a window that lies across the edge has fewer entries.
+
+    Shapes:
+        x: (n, h * w), an image in each row; out: (n, oh * ow). No window may lie outside as a whole.
+
+    Example:
+        >>> out = np.zeros((1, 2))
+        >>> max_pool(np.array([[1.0, 5.0, 2.0, 0.0]]), out, 1, 4, 1, 2, 1, 2, 1, 1, 0, 0, 1, 2)
+        >>> out
+        array([[5., 2.]])
+    """
+    if x.shape[0] != out.shape[0] or x.shape[1] != h * w or out.shape[1] != oh * ow:
+        raise ShapeError("max_pool needs an image in each row of x and its windows in the same row of out")
+    if kh == kw == sh == sw == 2 and dh == dw == 1 and h == 2 * oh and w == 2 * ow and top == left == 0 and ow > 0:
+        largest_of_tiles(x.reshape(-1), out.reshape(-1), ow)
+        return
+    step = np.uint64(sw)
+    for n in range(x.shape[0]):
+        image, best = x[n], out[n]
+        best[:] = -np.inf
+        for ky in range(kh):
+            y0, y1 = first_inside(top - ky * dh, sh), end_inside(top - ky * dh, sh, h, oh)
+            for kx in range(kw):
+                x0, x1 = first_inside(left - kx * dw, sw), end_inside(left - kx * dw, sw, w, ow)
+                for y in range(y0, y1):
+                    read = np.uint64((y * sh + ky * dh - top) * w + x0 * sw + kx * dw - left)
+                    to = np.uint64(y * ow + x0)
+                    for i in range(np.uint64(max(0, x1 - x0))):
+                        entry, old = image[read + i * step], best[to + i]
+                        best[to + i] = entry if (entry > old) | (entry != entry) else old  # noqa: PLR0124 - nan
 
 
 @kernel(twin=max_pool_gradient_twin, sample=_gradient_sample)

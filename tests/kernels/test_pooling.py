@@ -10,7 +10,7 @@ import lab.kernels as lk
 
 @pytest.mark.parametrize(("n", "oh", "ow"), [(1, 1, 1), (3, 4, 4), (2, 3, 7), (5, 1, 600), (2, 2, 1500), (0, 2, 2)])
 @pytest.mark.parametrize("dtype", lk.FLOATS)
-def test_the_gradient_of_tiles_is_that_of_the_twin_with_ties_nan_and_inf(dtype: str, n: int, oh: int, ow: int) -> None:
+def test_tiles_go_the_way_of_the_twin_with_ties_nan_and_inf(dtype: str, n: int, oh: int, ow: int) -> None:
     rng = np.random.default_rng(oh * ow)
     values = np.array([0, -0.0, 0, 1, 2, np.nan, np.inf, -np.inf], dtype)
     x, ct = rng.choice(values, (n, 4 * oh * ow)), rng.standard_normal((n, oh * ow)).astype(dtype)
@@ -19,6 +19,10 @@ def test_the_gradient_of_tiles_is_that_of_the_twin_with_ties_nan_and_inf(dtype: 
     lk.max_pool_gradient(x, ct, found, *geometry)
     lk.KERNELS["max_pool_gradient"].twin(x, ct, wanted, *geometry)
     np.testing.assert_array_equal(found, wanted)
+    largest, right = np.full_like(ct, 7), np.full_like(ct, 7)
+    lk.max_pool(x, largest, *geometry)
+    lk.KERNELS["max_pool"].twin(x, right, *geometry)
+    np.testing.assert_array_equal(largest, right)
 
 
 @pytest.mark.parametrize("dtype", lk.FLOATS)
