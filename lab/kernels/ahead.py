@@ -15,7 +15,7 @@ from lab.kernels.kernel import helper
 LINE = 64
 """Bytes that come from memory at a time."""
 MOST = 1 << 14
-"""Bytes of a row that are asked for: half of a first-level cache, which holds the present row as well."""
+"""Bytes of a row that are asked for."""
 
 
 def ask_for(row: NDArray[Any], j: int) -> None:

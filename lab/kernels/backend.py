@@ -47,14 +47,14 @@ _as_bits_64 = _instruction("bitcast", types.float64, types.int64, ir.IntType(64)
 
 
 def _asked_for(_context: Any, array: Any, place: Any) -> Any:
-    """LLVM's prefetch of an entry of an array: to be read, into every cache."""
+    """LLVM's prefetch of an entry to be read, into all caches but the first, which the present row fills."""
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         line, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
         kind = ir.FunctionType(ir.VoidType(), [line, number, number, number])
         function = builder.module.declare_intrinsic("llvm.prefetch", [line], kind)
-        builder.call(function, [builder.bitcast(builder.gep(data, [values[1]]), line), number(0), number(3), number(1)])
+        builder.call(function, [builder.bitcast(builder.gep(data, [values[1]]), line), number(0), number(2), number(1)])
         return context.get_dummy_value()
 
     return types.none(array, types.intp), emit
