@@ -59,8 +59,11 @@ def test_the_view_tells_what_was_measured(found):
     view = PassesView(found)
     end = len(found.recording)
     figure = view.picture_at(end).figure
-    assert list(figure.data[0].x) == [r.n_kernels for r in found.rows]
-    assert list(figure.data[0].y)[4] == "constant folding again"
+    assert [list(line.y) for line in figure.data] == [
+        [r.n_kernels for r in found.rows],
+        [r.n_bytes / 1e3 for r in found.rows],
+        [r.run_us for r in found.rows],
+    ]
     assert "compiled: loops over kept buffers; 2 kernels" in view.sentence_at(end)
     assert "def step(a, b):" in view.text_at(end)
     assert "nothing to do" in view.text_at(3)

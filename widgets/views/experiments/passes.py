@@ -10,7 +10,7 @@ from widgets.pictures import theme
 from widgets.pictures.theme import short
 from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
-PANELS = (("kernels", ""), ("kB read and written", "2"), ("µs a run", "3"))
+PANELS = (("kernels", ""), ("kB", "2"), ("µs", "3"))
 MOST_LINES = 60
 """Lines of a graph in the text; what is longer is cut, and says so."""
 
@@ -39,12 +39,11 @@ class PassesView(ExperimentView):
         import plotly.graph_objects as go
 
         begun, done = of(rows, PassesBegun)[0], of(rows, PassFinished)
-        labels = _labels(begun.passes)
-        figure = go.Figure(layout=_layout(labels))
+        figure = go.Figure(layout=_layout(len(begun.passes)))
         for k, (_, axis) in enumerate(PANELS):
             figure.add_scatter(
-                y=[labels[e.number] for e in done], x=[_values(e)[k] for e in done], name=PANELS[k][0],
-                xaxis=f"x{axis}", yaxis="y", mode="lines+markers", showlegend=False, meta={"like": 0},
+                x=[e.number for e in done], y=[_values(e)[k] for e in done], name=PANELS[k][0],
+                xaxis=f"x{axis}", yaxis=f"y{axis}", mode="lines+markers", showlegend=False, meta={"like": 0},
                 line={"dash": theme.DASHES[0]}, hovertext=[f"{e.name}: {_did(e)}" for e in done],
             )  # fmt: skip
         return figure, _caption(begun, done)
@@ -52,7 +51,7 @@ class PassesView(ExperimentView):
     def place_of(self, event: Event, rows: Rows) -> Place | None:
         if not isinstance(event, PassFinished):
             return None
-        return Place(event.n_kernels, float(event.number))
+        return Place(event.number, event.n_kernels)
 
     def told(self, rows: Rows) -> str:
         done = of(rows, PassFinished)
@@ -62,11 +61,6 @@ class PassesView(ExperimentView):
         lines = last.text.splitlines()
         cut = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
         return "\n".join([_line(last), *lines[:MOST_LINES], *cut, *map(_line, done[:-1])])
-
-
-def _labels(passes: tuple[str, ...]) -> list[str]:
-    """A name for each, also of one that comes twice."""
-    return [name if passes.index(name) == i else f"{name} again" for i, name in enumerate(passes)]
 
 
 def _values(e: PassFinished) -> tuple[float, float, float]:
@@ -97,22 +91,27 @@ def _line(e: PassFinished) -> str:
 
 
 def _caption(begun: PassesBegun, done: list[PassFinished]) -> str:
-    words = (
-        f"{begun.function} on its way through the compiler. Kernels are equations that compute, a fused one counts"
-        f" once; bytes are computed from shapes; time is measured, median of {begun.repeats}: equation by equation,"
-        " and compiled at last."
+    words = f"{_line(done[-1])} " if done else ""
+    words += (
+        f"{begun.function[:1].upper()}{begun.function[1:]} on its way through the compiler:"
+        f" {', '.join(f'{i} {name}' for i, name in enumerate(begun.passes))}. Kernels are equations that compute, a"
+        f" fused one counts once; kB read and written are computed from shapes; time is measured, median of"
+        f" {begun.repeats}: equation by equation, and compiled at last."
     )
-    words += f" {_line(done[-1])}" if done else ""
     return words + (" Single operations were recorded meanwhile, which makes all slower." if begun.told else "")
 
 
-def _layout(labels: list[str]) -> dict[str, Any]:
-    panels = {}
+def _layout(n: int) -> dict[str, Any]:
+    """One above the other: kernels, bytes, time; along the passes by number."""
+    panels: dict[str, Any] = {}
     for k, (words, axis) in enumerate(PANELS):
-        panels[f"xaxis{axis}"] = {
-            "domain": [k * 0.35, k * 0.35 + 0.3], "title": {"text": words}, "rangemode": "tozero", "zeroline": False,
-            "anchor": "y", "automargin": True, "nticks": 4,
+        top, lowest = 1.0 - 0.36 * k, k == len(PANELS) - 1
+        panels[f"yaxis{axis}"] = {
+            "domain": [top - 0.28, top], "title": {"text": words}, "rangemode": "tozero", "zeroline": False,
+            "anchor": f"x{axis}", "automargin": True, "nticks": 4,
         }  # fmt: skip
-    yaxis = {"type": "category", "categoryorder": "array", "categoryarray": labels, "autorange": "reversed",
-             "automargin": True, "range": [len(labels) - 0.5, -0.5]}  # fmt: skip
-    return theme.axes("kernels", "", height=60 + 30 * len(labels), yaxis=yaxis, **panels)
+        panels[f"xaxis{axis}"] = {
+            "range": [-0.3, n - 0.7], "dtick": 1, "anchor": f"y{axis}", "showticklabels": lowest, "zeroline": False,
+            "title": {"text": "pass" if lowest else ""}, **({"matches": "x"} if k else {}),
+        }  # fmt: skip
+    return theme.axes("", "", height=460, **panels)
