@@ -103,10 +103,11 @@ class BroadcastView(View[Moment]):
                 shapes.update(zip(rows["node"].tolist(), map(tuple, rows["shape"]), strict=True))
             names = np.asarray(ops["op"])
             meeting = [name for name in dict.fromkeys(names.tolist()) if meets(name)]
+            nodes, *told = (ops[field] for field in ("node", "shape", "parents", "constants"))  # each is read as a whole
             found = [
-                int(ops["node"][k])
+                int(nodes[k])
                 for k in np.flatnonzero(np.isin(names, meeting)).tolist()
-                if stretches(ops["shape"][k], ops["parents"][k], ops["constants"][k], shapes.get)
+                if stretches(*(column[k] for column in told), shapes.get)
             ]
             self._found = n, np.array(found, dtype=np.int64)
         return self._found[1]
