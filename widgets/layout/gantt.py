@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from widgets.pictures.twin_chart import nice
+from widgets.pictures.ticks import nice
 
 WIDTH = 900.0
 """Pixels of the whole board, as wide as a notebook's cell shows at a readable size."""

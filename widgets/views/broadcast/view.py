@@ -103,11 +103,12 @@ class BroadcastView(View[Moment]):
                 shapes.update(zip(rows["node"].tolist(), map(tuple, rows["shape"]), strict=True))
             names = np.asarray(ops["op"])
             meeting = [name for name in dict.fromkeys(names.tolist()) if meets(name)]
-            nodes, *told = (ops[field] for field in ("node", "shape", "parents", "constants"))  # each is read as a whole
+            node, shape = ops["node"], ops["shape"]  # a column is read as a whole: once, not for each operation
+            parents, constants = ops["parents"], ops["constants"]
             found = [
-                int(nodes[k])
+                int(node[k])
                 for k in np.flatnonzero(np.isin(names, meeting)).tolist()
-                if stretches(*(column[k] for column in told), shapes.get)
+                if stretches(shape[k], parents[k], constants[k], shapes.get)
             ]
             self._found = n, np.array(found, dtype=np.int64)
         return self._found[1]
