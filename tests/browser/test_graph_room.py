@@ -160,3 +160,33 @@ def test_a_small_graph_has_the_width_and_stays_where_it_is_when_a_box_is_chosen(
     assert scene.bounding_box() == before
     shots(page.locator(".jp-OutputArea").first, "small-graph-chosen")
     assert lab.errors == []
+
+
+def test_a_search_says_in_which_boxes_that_is_what_the_kernel_counts_and_brings_one_of_them_into_sight(
+    lab_page: Open, shots: Shots
+):
+    lab = lab_page(DEEP)
+    page = lab.page
+    lab.kernel("player.to_end()")
+    field, count = page.get_by_label("find nodes").first, page.locator(".lab-search output").first
+    lit = "import json; print(json.dumps(sorted(view.picture_at(view.position).lit)))"
+    field.fill("8x16")
+    lab.until("print(view.large.found)", "8x16")
+    expect(page.locator(".lab-caption").first).to_contain_text("match “8x16”")
+    n = len(json.loads(lab.kernel(lit)))
+    expect(count).to_have_text(f"in {n} group{'s' * (n > 1)}")
+    field.press("Enter")
+    expect(count).to_have_text(f"group 1 of {n}")
+    shots(page.locator(".jp-OutputArea").first, "search-in-groups")
+    field.fill("no such thing")
+    expect(count).to_have_text("none found")
+    lab.kernel("view.open_all()")
+    page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 20")
+    still(page)
+    field.fill("cross_entropy")
+    expect(count).to_have_text("in 1 box")
+    (loss,) = json.loads(lab.kernel(lit))
+    page.wait_for_function(IN_STAGE, arg=f"#{loss}")
+    field.press("Escape")
+    expect(count).to_have_text("")
+    assert lab.errors == []
