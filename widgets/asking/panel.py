@@ -95,7 +95,7 @@ class Panel:
     def __init__(self, question: Question, changed: Callable[[], object]) -> None:
         import ipywidgets as ipw
 
-        from widgets.live.buttons import pixels
+        from widgets.live.buttons import pixels, ringed
         from widgets.live.host import SceneHost
         from widgets.pictures.scene import Scene
 
@@ -103,15 +103,15 @@ class Panel:
         self._notice = ""
         self.grid = SceneHost(Scene(title="Entries of the gradient"))
         self.grid.on_select(self._clicked)
-        self.entry = ipw.Text(
+        self.entry = ringed(ipw.Text(
             description="Entry", continuous_update=False, tooltip="Which entry: one number for each axis, as 0, 3",
             layout=ipw.Layout(width="auto"), style={"description_width": pixels(48)},
-        )  # fmt: skip
+        ))  # fmt: skip
         self.entry.observe(self._typed, "value")
-        self.paths = ipw.Select(
+        self.paths = ringed(ipw.Select(
             description="Paths", rows=6, tooltip="A path lights up in the graph", layout=ipw.Layout(width="auto"),
             style={"description_width": pixels(48)},
-        )  # fmt: skip
+        ))  # fmt: skip
         self.paths.observe(self._picked, "value")
         self.words = ipw.HTML()
         self.head = ipw.HTML("<b>Why this gradient?</b>")

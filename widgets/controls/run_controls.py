@@ -80,7 +80,7 @@ class RunControls:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
-        from widgets.live.buttons import button
+        from widgets.live.buttons import button, ringed
         from widgets.live.spoken import Spoken
 
         def made(name: str, icon: str, tooltip: str, action: Callable[[], object], style: str = "") -> Any:
@@ -102,8 +102,10 @@ class RunControls:
         )  # fmt: skip
         back.layout.display = "none"
         self._parts["Pause"].add_class("lab-once")
-        by = ipw.Dropdown(description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
-                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
+        by = ringed(ipw.Dropdown(
+            description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
+            tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)),
+        ))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
         self._breakpoints = Breakpoints(self.run, self._ask)

@@ -178,9 +178,11 @@ class GradientView(View[Tracks]):
         """The chart with a list of parameters above it."""
         import ipywidgets as ipw
 
-        self._choice = ipw.Dropdown(
+        from widgets.live.buttons import ringed
+
+        self._choice = ringed(ipw.Dropdown(
             description="Parameter", options=[], tooltip="Parameter whose entries are shown below"
-        )
+        ))
         self._choice.observe(self._choose, "value")
         box = ipw.VBox([self._choice, self.host])
         self.shown()
