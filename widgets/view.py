@@ -22,7 +22,7 @@ from lab.events import Event, bus
 from lab.words import shown
 from widgets.fold import Events, Fold, Positions, Stretch, merged
 from widgets.landmarks import Landmarks, landmarks_of
-from widgets.live.showing import close, display_twice, ended, failure
+from widgets.live.showing import close, display_twice, ended, failure, of_its_time
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene, lit_up
 from widgets.provenance import Provenance, provenance_of
@@ -327,7 +327,9 @@ class View(ABC, Generic[S]):
         """The picture of the end of the recording as SVG, in one of the themes of `widgets.pictures.theme.THEMES`."""
         from widgets.pictures.twin import svg_of
 
-        return svg_of(self._drawn(len(self.recording), live=False)[0], theme)
+        live = self.recording.live
+        picture = self._drawn(len(self.recording), live=False)[0]
+        return svg_of(of_its_time(picture) if live else picture, theme)
 
     def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
         """Write the view to a file that needs neither kernel nor network; the ending says what it is.
