@@ -62,7 +62,8 @@ class Question:
             gradient = gradient_of(self.node, **where)
             return self._named(why(self.node, self.index, n_paths=self.n_paths, **where)), gradient, ""
         except LabError as reason:
-            return None, gradient, f"{reason.problem}: {reason.given}; {reason.hint}"
+            problem = f"{reason.problem[:1].upper()}{reason.problem[1:]}"
+            return None, gradient, f"{problem}: {reason.given}. Hint: {reason.hint}"
 
     def _named(self, answer: Explanation) -> Explanation:
         """The answer with the picture's names in place of numbers of nodes."""
@@ -126,7 +127,7 @@ class Panel:
         for part in (self.grid, self.entry, self.paths):
             part.layout.display = "" if seen else "none"
         if not seen:
-            self.words.value = f"<div>{escape(question.trouble)}</div>"
+            self.words.value = _refusal(question.trouble)
             return
         answer = question.answer
         index = answer.index if answer is not None else _within(question.index, np.shape(question.gradient))
@@ -139,7 +140,7 @@ class Panel:
             self._fill_paths(answer)
             source = getattr(question.recording, "source", lambda _file, _line: "")
             said = f"<div role='status'><b>{escape(self._notice)}</b></div>" if self._notice else ""
-            trouble = f"<div>{escape(question.trouble)}</div>"
+            trouble = _refusal(question.trouble)
             self.words.value = said + (trouble if answer is None else page(answer, question.chosen, source))
         finally:
             self._filling = False
@@ -194,3 +195,8 @@ def _within(index: tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int,
     if index is not None and fits and all(-n <= i < n for i, n in zip(index, shape, strict=True)):
         return index
     return (0,) * len(shape)
+
+
+def _refusal(words: str) -> str:
+    """Why there is no answer, with lines as near to each other as in an answer."""
+    return f"<div style='line-height:1.5;overflow-wrap:anywhere'>{escape(words)}</div>"
