@@ -39,19 +39,19 @@ def log_axis(numbers: Iterable[Any]) -> dict[str, Any]:
     return {"type": "log", "tickformat": "~g", **few}
 
 
-def linear(low: float, high: float, every: float | None = None) -> list[float]:
-    """About five round numbers of a stretch, or the multiples of `every`.
+def linear(low: float, high: float, every: float | None = None, begin: float = 0.0) -> list[float]:
+    """About five round numbers of a stretch, or every so many from `begin` on, to both sides.
 
     Example:
-        >>> linear(0.9, 3.1), linear(0.9, 3.1, 1.0)
-        ([1.0, 1.5, 2.0, 2.5, 3.0], [1.0, 2.0, 3.0])
+        >>> linear(0.9, 3.1), linear(0.9, 3.1, 1.0), linear(0.5, 9.5, 3.0, 1.0)
+        ([1.0, 1.5, 2.0, 2.5, 3.0], [1.0, 2.0, 3.0], [1.0, 4.0, 7.0])
     """
     low, high = min(low, high), max(low, high)
     step = every or nice((high - low) / 5)
     if (high - low) / step > MOST:  # `every` was meant for a larger picture
         step *= math.ceil((high - low) / step / MOST)
-    first = math.ceil(low / step - 1e-9)
-    marks = ((first + i) * step for i in range(MOST + 1))
+    first = math.ceil((low - begin) / step - 1e-9)
+    marks = (begin + (first + i) * step for i in range(MOST + 1))
     return [mark for mark in marks if mark <= high + step * 1e-9]
 
 

@@ -69,6 +69,8 @@ class Axis:
     labelled: bool = True
     every: float | None = None
     """From one tick to the next, where the figure says so."""
+    begin: float = 0.0
+    """A place at which there would be one of these."""
 
     def at(self, value: Any) -> float:
         """Pixel of a value, nan if it has no place (a gap)."""
@@ -106,7 +108,7 @@ class Axis:
         if self.kind == "log":
             told = [(v, plain_number(10.0**v)) for v in logarithmic(self.low, self.high)]
         else:
-            told = [(v, plain_number(v)) for v in linear(self.low, self.high, self.every)]
+            told = [(v, plain_number(v)) for v in linear(self.low, self.high, self.every, self.begin)]
         return [(self.start + (v - self.low) * scale, text) for v, text in told]
 
 
@@ -174,7 +176,7 @@ def _axis(layout: dict[str, Any], name: str, columns: Sequence[list[Any]], room:
     axis.labelled = look.get("showticklabels") is not False
     every = look.get("dtick")
     if kind == "linear" and isinstance(every, (int, float)) and every > 0:
-        axis.every = float(every)
+        axis.every, axis.begin = float(every), float(look.get("tick0") or 0.0)
     if look.get("autorange") == "reversed":
         axis.start, axis.stop = stop, start
     return axis
