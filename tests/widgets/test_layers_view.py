@@ -102,4 +102,5 @@ def test_no_number_beside_an_axis_lies_on_another_and_its_name_fits_into_half_a_
     chart, _ = last(*told(1, ("Linear", 0.07, 0, 1e-6), ("ReLU", 0.9, 1, 0.25)))
     layout = chart.figure.layout
     assert (layout.yaxis.dtick, layout.yaxis2.dtick) == ("D2", 1)
+    assert (layout.yaxis.tickformat, layout.yaxis2.exponentformat) == ("~g", "power"), "0.000001 is as wide as a panel"
     assert {layout[axis].title.text for axis in ("xaxis3", "xaxis4")} == {"layer"}

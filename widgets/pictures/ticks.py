@@ -23,7 +23,7 @@ FAR = 3.0
 
 
 def log_axis(numbers: Iterable[Any]) -> dict[str, Any]:
-    """The keys of a logarithmic axis in plotly for these numbers (arrays of them): few ticks, written plainly.
+    """The keys of a logarithmic axis in plotly for these numbers (arrays of them): few ticks, and short.
 
     Example:
         >>> log_axis([[0.05, 1.0]])["dtick"], log_axis([[0.0, 1e-9, 3.0]])["dtick"], log_axis([[2.0, 2.4]])["nticks"]
@@ -32,10 +32,9 @@ def log_axis(numbers: Iterable[Any]) -> dict[str, Any]:
     seen = np.concatenate([np.empty(0), *(np.asarray(some, np.float64).ravel() for some in numbers)])
     seen = seen[np.isfinite(seen) & (seen > 0)]
     decades = float(np.log10(seen.max() / seen.min())) if len(seen) else 0.0
-    if decades < NEAR:
-        few: dict[str, Any] = {"nticks": 4}
-    else:
-        few = {"dtick": "D2" if decades < FAR else max(1, round(decades / 5))}
+    if decades >= FAR:  # 0.000001 would be as wide as a panel
+        return {"type": "log", "exponentformat": "power", "dtick": max(1, round(decades / 5))}
+    few: dict[str, Any] = {"nticks": 4} if decades < NEAR else {"dtick": "D2"}
     return {"type": "log", "tickformat": "~g", **few}
 
 
