@@ -198,7 +198,11 @@ export function createScene(root, options = {}) {
     return camera.taken ? camera.stay(lively) : camera.fit(glides, lively);
   }
 
-  const lively = () => readablePart(livelyPart(boxes, edges, camera), camera);
+  // A reader who opens a group by its corner or by the keyboard has the focus on it.
+  const lively = () => {
+    const near = stage.element.contains(document.activeElement) ? nodes.get(boxes.active)?.node : null;
+    return readablePart(livelyPart(boxes, edges, camera), camera, { folds: boxes.folds > 0, near });
+  };
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);
