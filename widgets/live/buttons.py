@@ -76,9 +76,9 @@ def ringed(made: Any) -> Any:
 
 def field_css() -> str:
     """The ring around a list or a text field that has the focus: JupyterLab's own is a pale line of one pixel."""
-    focused = ":is(.lab-field, .lab-breakpoints) :is(select, input):focus-visible"
-    ring = "outline: 2px solid var(--jp-ui-font-color0, #000) !important; outline-offset: 1px !important;"
-    return f'{focused} {{ {ring} }}\n:root[data-lab-theme="contrast"] {focused} {{ outline-width: 3px !important; }}\n'
+    focused = ":is(.lab-field,.lab-breakpoints) :is(select,input):focus-visible"
+    ring = "outline:2px solid var(--jp-ui-font-color0,#000)!important;outline-offset:1px!important"
+    return f"{focused}{{{ring}}}\n:root[data-lab-theme=contrast] {focused}{{outline-width:3px!important}}\n"
 
 
 def free_of_blocked_cell(button: Any) -> bool:
