@@ -77,6 +77,21 @@ def text(name: str, value: object, *, hint: str, error: type[LabError] = Argumen
     raise error(f"{name} is a text", given=f"{name}={shown(value)}", hint=hint)
 
 
+def flag(name: str, value: object, *, error: type[LabError] = ArgumentError) -> bool:
+    """`value` as a bool, if it is one; a number, a text and a list are none, however true they are.
+
+    Raises:
+        ArgumentError: it is none; or the `error` of the room that asks.
+
+    Example:
+        >>> flag("nonfinite", True)
+        True
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise error(f"{name} is True or False", given=f"{name}={shown(value)}", hint=f"for example {name}=True")
+
+
 def choice(
     problem: str, value: object, choices: Collection[str], *, error: type[LabError] = ArgumentError
 ) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lab.errors import LabError
+from lab.training import Countdown, Run
 from tests.widgets.golden import product_plus_x, recorded, two_steps_of_descent
 from widgets import DifferenceView, GraphView, LossView, Player, RingView, RunControls, SideBySide, export_page
 from widgets.live.look import Look
@@ -48,6 +49,11 @@ def calls():
     yield "SideBySide(names)", lambda odd: SideBySide(REC, REC, names=odd), set()
     yield "DifferenceView(names)", lambda odd: DifferenceView(REC, REC, names=odd), {"None"}
     yield "RunControls", RunControls, set()
+    run = Run(Countdown(2), paused=True)
+    run.stop()
+    run.join()
+    yield "RunControls(hyperparameters)", lambda odd: RunControls(run, hyperparameters=odd), {"a list"}
+    yield "Run.break_on(nonfinite)", lambda odd: run.break_on(nonfinite=odd), set()
     yield "Look", Look, set()
 
 
