@@ -6,6 +6,9 @@ A count of 2.5 would otherwise go on and end in a place that knows nothing of it
 from __future__ import annotations
 
 import operator
+import os
+from collections.abc import Collection
+from pathlib import Path
 
 import numpy as np
 
@@ -57,6 +60,71 @@ def number(name: str, value: object, *, hint: str, error: type[LabError] = Argum
     if found is None:
         raise error(f"{name} is a number", given=f"{name}={shown(value)}", hint=hint)
     return found
+
+
+def text(name: str, value: object, *, hint: str, error: type[LabError] = ArgumentError) -> str:
+    """`value`, if it is a text.
+
+    Raises:
+        ArgumentError: it is none; or the `error` of the room that asks.
+
+    Example:
+        >>> text("name", "w", hint="for example 'w'")
+        'w'
+    """
+    if isinstance(value, str):
+        return value
+    raise error(f"{name} is a text", given=f"{name}={shown(value)}", hint=hint)
+
+
+def flag(name: str, value: object, *, error: type[LabError] = ArgumentError) -> bool:
+    """`value` as a bool, if it is one; a number, a text and a list are none, however true they are.
+
+    Raises:
+        ArgumentError: it is none; or the `error` of the room that asks.
+
+    Example:
+        >>> flag("nonfinite", True)
+        True
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise error(f"{name} is True or False", given=f"{name}={shown(value)}", hint=f"for example {name}=True")
+
+
+def choice(
+    problem: str, value: object, choices: Collection[str], *, error: type[LabError] = ArgumentError
+) -> str:
+    """`value`, if it is one of these texts.
+
+    Raises:
+        ArgumentError: it is another, or no text; or the `error` of the room that asks.
+
+    Example:
+        >>> choice("there is no such colour", "red", ("red", "blue"))
+        'red'
+    """
+    if isinstance(value, str) and value in choices:
+        return value
+    raise error(problem, given=shown(value), hint=f"one of {', '.join(map(repr, choices))}")
+
+
+def path(value: object, *, hint: str, error: type[LabError] = ArgumentError) -> Path:
+    """`value` as a Path; a text and whatever names a file by a text are one, bytes and a number are not.
+
+    Raises:
+        ArgumentError: it is none; or the `error` of the room that asks.
+
+    Example:
+        >>> path("run.rec", hint="for example 'run.rec'").name
+        'run.rec'
+    """
+    if isinstance(value, str | Path):
+        return Path(value)
+    named = os.fspath(value) if isinstance(value, os.PathLike) else None
+    if isinstance(named, str):
+        return Path(named)
+    raise error("a file is named by its path", given=shown(value), hint=hint)
 
 
 def generator(rng: object) -> np.random.Generator:

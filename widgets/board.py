@@ -5,6 +5,7 @@ Not called `dashboard.py`: the module would hide the function of that name in `w
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from widgets.controls import RunControls
@@ -37,6 +38,21 @@ class Dashboard:
     def views(self) -> tuple[LossView, GradientView]:
         """The views in it."""
         return self.loss, self.gradients
+
+    def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
+        """Write loss and gradients to a file that needs neither kernel nor network; the ending says what it is.
+
+        Args:
+            path: .html for a page that plays both; .png for both as they are at the end; .svg for the
+                loss, which moves by itself.
+            theme, scale: as in `View.export`.
+
+        Raises:
+            ViewError: as `View.export`.
+        """
+        from widgets.export.film import stops_of, written
+
+        return written(path, self.views, stops_of(self.views), theme=theme, scale=scale)
 
     def dispose(self) -> None:
         """Take it out of the page and the kernel; the run goes on."""

@@ -19,7 +19,7 @@ from lab.teach import Lesson as PureLesson
 from lab.teach import Prediction, Progress
 from lab.teach.lesson import find
 from lab.teach.predict import Value, shown, unit_words
-from widgets.live.buttons import free_of_blocked_cell
+from widgets.live.buttons import free_of_blocked_cell, ringed
 from widgets.live.host import ChartHost
 from widgets.live.spoken import Spoken
 from widgets.pictures.chart import Chart
@@ -319,10 +319,10 @@ def _input(prediction: Prediction, name: str) -> Any:
     value: Value | None = prediction.guess
     common: dict[str, Any] = {"description": f"I expect {name}", "style": {"description_width": "initial"}}
     if prediction.choices:
-        return ipw.RadioButtons(options=list(prediction.choices), value=value, **common)
+        return ringed(ipw.RadioButtons(options=list(prediction.choices), value=value, **common))
     written = "" if value is None else f"{value:g}"
     # Sent when the field is left, not with each key: while one change is on its way the next waits in the page, and
     # a quick click on the button would overtake it. The last digit would be missing in what was committed.
     unit = f" in {unit_words(prediction.unit)}" if prediction.unit else ""
-    return ipw.Text(value=written, placeholder=f"a number{unit}", continuous_update=False,
-                    layout=ipw.Layout(width="auto"), **common)  # fmt: skip
+    return ringed(ipw.Text(value=written, placeholder=f"a number{unit}", continuous_update=False,
+                    layout=ipw.Layout(width="auto"), **common))  # fmt: skip

@@ -16,6 +16,8 @@ from widgets.pictures.chart import Chart
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+MOST_TICKS = 12
+"""Places of a line that all have their number."""
 YOU, IT = "your prediction", "the run"
 """Names of the two in every legend."""
 
@@ -81,7 +83,8 @@ def lines(xtitle: str, ytitle: str, series: Mapping[str, Sequence[float]], *, fi
     """
     import plotly.graph_objects as go
 
-    figure = go.Figure(layout=theme.axes(xtitle, ytitle, height=300))
+    few = max(map(len, series.values()), default=0) <= MOST_TICKS  # there is no place between two of them
+    figure = go.Figure(layout=theme.axes(xtitle, ytitle, height=300, xaxis={"dtick": 1} if few else {}))
     for i, (name, ys) in enumerate(series.items()):
         dash = theme.DASHES[i % len(theme.DASHES)]
         x, label = list(range(first, first + len(ys))), name.replace("_", " ")

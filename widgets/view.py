@@ -15,11 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from lab.errors import LabError, ViewError
 from lab.events import Event, bus
+from lab.words import shown
 from widgets.fold import Events, Fold, Positions, Stretch, merged
 from widgets.landmarks import Landmarks, landmarks_of
-from widgets.live.showing import close, display_twice, ended, failure
+from widgets.live.showing import close, display_twice, ended, failure, of_its_time
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Scene, lit_up
 from widgets.provenance import Provenance, provenance_of
@@ -135,6 +138,9 @@ class View(ABC, Generic[S]):
 
     def state_at(self, position: int) -> S:
         """The state after the first `position` events."""
+        if not isinstance(position, (int, np.integer)):
+            raise ViewError("a moment of a recording is a number of events", given=f"position={shown(position)}",
+                            hint=f"0 to {len(self.recording)}; len(view.recording) is its end")  # fmt: skip
         if self._fold is None:
             self._fold = Fold(self, self.recording)
         return self._fold.at(min(position, len(self.recording)))
@@ -321,7 +327,9 @@ class View(ABC, Generic[S]):
         """The picture of the end of the recording as SVG, in one of the themes of `widgets.pictures.theme.THEMES`."""
         from widgets.pictures.twin import svg_of
 
-        return svg_of(self._drawn(len(self.recording), live=False)[0], theme)
+        live = self.recording.live
+        picture = self._drawn(len(self.recording), live=False)[0]
+        return svg_of(of_its_time(picture) if live else picture, theme)
 
     def export(self, path: str | Path, *, theme: str | None = None, scale: float | None = None) -> Path:
         """Write the view to a file that needs neither kernel nor network; the ending says what it is.
@@ -335,16 +343,15 @@ class View(ABC, Generic[S]):
         Raises:
             ViewError: another ending, no such folder, theme or scale; or a PNG without resvg (`pip install resvg_py`).
         """
+        from widgets.export.endings import writable
         from widgets.export.film import require_drawn
         from widgets.export.png import SCALE, write_png
 
-        if Path(path).suffix.lower() != ".png":
+        path = writable(path)
+        if path.suffix.lower() != ".png":
             from widgets.player import Player
 
             return Player(self).export(path, theme=theme, scale=scale)
-        from widgets.export.endings import writable
-
-        path = writable(path)
         require_drawn(".png", theme, scale)
         shown = len(self.recording) if self._host is None else self.position
         scale = SCALE if scale is None else scale
@@ -372,6 +379,19 @@ def recording_of(source: Any, who: str) -> Events:
             hint = f"{who}(lab.Recording.load({str(source)[:40]!r})) shows a recording from a file"
         raise ViewError(f"{who} shows a recording or a training run", given=wording_of(source), hint=hint)
     return recording
+
+
+def names_of(names: Any) -> tuple[str, str]:
+    """What two recordings are called.
+
+    Raises:
+        ViewError: these are not two texts.
+    """
+    found = tuple(names) if isinstance(names, (tuple, list)) else ()
+    if len(found) != 2 or not all(isinstance(name, str) for name in found):
+        given = f"names={shown(names)}"
+        raise ViewError("two recordings have two names", given=given, hint='as names=("before", "after")')
+    return found
 
 
 def wording_of(thing: Any) -> str:

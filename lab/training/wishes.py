@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import threading
 
-from lab.checks import number, whole
+from lab.checks import flag, number, whole
 from lab.errors import ArgumentError, RunError
 from lab.events.gate import Condition
 from lab.events.recording import Recording
@@ -137,6 +137,7 @@ class Wishes(Worker):
             >>> run.stop()
         """
         bounds = {"loss": loss_above, "gradient": gradient_above}
+        nonfinite, backward = flag("nonfinite", nonfinite), flag("backward", backward)
         asked = [name for name, value in bounds.items() if value is not None] + ["nonfinite"] * nonfinite
         asked += ["at"] if at != "" else []
         if len(asked) != 1 or (backward and at == ""):

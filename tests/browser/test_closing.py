@@ -123,3 +123,23 @@ def test_a_kernel_that_is_killed_leaves_no_worker_behind(browser: Browser, serve
     assert wait_until_gone(below) == set()
     with contextlib.suppress(OSError):
         ask(server, "DELETE", f"kernels/{kernel_of(server, 'killed.ipynb')}")
+
+
+def test_a_kernel_that_is_shut_down_in_the_middle_of_a_run_leaves_no_error_in_the_page(
+    browser: Browser, server: LabServer
+):
+    lab = LabPage(browser.new_page(viewport=VIEWPORT), server, "shut-down.ipynb")
+    lab.write(
+        "import lab; from widgets import dashboard\ntrain, _ = lab.data.digits()\n"
+        "run = lab.fit(lab.nn.Linear(64, 10, rng=0), train, epochs=10**6)\ndashboard(run)"
+    )
+    lab.open()
+    lab.run_all()
+    lab.page.wait_for_function(f"() => ({LAST_STEP})() > 5")
+    lab.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    lab.page.wait_for_function("() => !window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel")
+    lab.page.evaluate(  # what had come is drawn meanwhile, and nobody is there to be told
+        "async () => { for (let k = 0; k < 30; k += 1) await new Promise(requestAnimationFrame); }"
+    )
+    assert lab.errors == []
+    lab.page.close()

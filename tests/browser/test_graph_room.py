@@ -30,6 +30,16 @@ view = GraphView(rec)
 player = Player(view)
 player
 """
+BLOCKS = """
+import lab
+import numpy as np
+from lab.nn import Linear, Sequential, TransformerBlock
+from widgets import GraphView
+model = Sequential(*(TransformerBlock(16, 4, rng=i) for i in range(8)), Linear(16, 10, rng=9))
+with lab.record() as rec:
+    (model(np.ones((2, 4, 16), np.float32)) ** 2).sum().backward()
+GraphView(rec)
+"""
 DONE = {
     "Start": ("player.transport.index", "0"),
     "End": ("player.transport.index == player.transport.last", "True"),
@@ -159,4 +169,60 @@ def test_a_small_graph_has_the_width_and_stays_where_it_is_when_a_box_is_chosen(
     still(page)
     assert scene.bounding_box() == before
     shots(page.locator(".jp-OutputArea").first, "small-graph-chosen")
+    assert lab.errors == []
+
+
+def test_a_search_says_in_which_boxes_that_is_what_the_kernel_counts_and_brings_one_of_them_into_sight(
+    lab_page: Open, shots: Shots
+):
+    lab = lab_page(DEEP)
+    page = lab.page
+    lab.kernel("player.to_end()")
+    field, count = page.get_by_label("find nodes").first, page.locator(".lab-search output").first
+    lit = "import json; print(json.dumps(sorted(view.picture_at(view.position).lit)))"
+    field.fill("8x16")
+    lab.until("print(view.large.found)", "8x16")
+    expect(page.locator(".lab-caption").first).to_contain_text("match “8x16”")
+    n = len(json.loads(lab.kernel(lit)))
+    expect(count).to_have_text(f"in {n} group{'s' * (n > 1)}")
+    field.press("Enter")
+    expect(count).to_have_text(f"group 1 of {n}")
+    shots(page.locator(".jp-OutputArea").first, "search-in-groups")
+    field.fill("no such thing")
+    expect(count).to_have_text("none found")
+    lab.kernel("view.open_all()")
+    page.wait_for_function("() => document.querySelectorAll('.lab-node').length > 20")
+    still(page)
+    field.fill("cross_entropy")
+    expect(count).to_have_text("in 1 box")
+    (loss,) = json.loads(lab.kernel(lit))
+    page.wait_for_function(IN_STAGE, arg=f"#{loss}")
+    field.press("Escape")
+    expect(count).to_have_text("")
+    assert lab.errors == []
+
+
+def test_a_group_that_is_opened_in_a_wide_stage_can_be_read_and_the_mini_map_shows_where_it_is(
+    lab_page: Open, shots: Shots
+):
+    lab = lab_page(BLOCKS)
+    page = lab.page
+    page.set_viewport_size({"width": 1600, "height": 1000})
+    still(page)
+    scale = "() => Number(document.querySelector('.lab-svg > g').getAttribute('transform').match(/scale\\(([^)]+)/)[1])"
+    for n, name in enumerate(("layers × 8", "layer 0"), 1):
+        group = page.locator(".lab-node[data-kind=group]").filter(has=page.get_by_text(name, exact=True))
+        key = group.get_attribute("data-key")
+        group.locator(".lab-fold").click()
+        expect(page.locator(".lab-node[data-kind=frame]")).to_have_count(n)
+        still(page)
+        shots(page.locator(".jp-OutputArea").first, f"opened-in-a-wide-stage-{n}")
+        assert page.evaluate(scale) >= 0.6, "letters of 7 pixels at least"
+        expect(page.locator(".lab-node:focus")).to_have_attribute("data-key", key or "")
+        places = ".lab-stage", ".lab-node:focus .lab-fold"
+        held, corner = (page.locator(place).first.bounding_box() for place in places)
+        assert held is not None
+        assert corner is not None
+        assert held["x"] < corner["x"] < held["x"] + held["width"], "what was opened is where the reader looks"
+    expect(page.locator(".lab-minimap").first).to_be_visible()
     assert lab.errors == []

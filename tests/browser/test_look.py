@@ -100,3 +100,31 @@ def test_on_a_projector_every_panel_and_control_of_a_notebook_grows_with_the_pic
             shots(cell, f"projector-{theme.lower()}-{k}")
     page.get_by_label("size", exact=True).select_option("normal")
     lab.kernel("run.stop()")
+
+
+RING = """e => { const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(e);
+                return [outlineStyle, outlineWidth, outlineColor]; }"""
+
+
+def test_the_focus_of_lists_and_text_fields_is_as_visible_as_that_of_buttons(
+    lab_page: Callable[..., LabPage], shots: Shots
+):
+    lab = lab_page("from widgets import GradientView, Look\nlook = Look()\nlook", CONTROLS, RUN, "GradientView(run)")
+    page = lab.page
+    fields = [page.get_by_label(name, exact=True).first for name in ("Speed", "Step by", "Break on", "Parameter")]
+    fields += [page.get_by_title("The bound, or the place"), page.get_by_label("Entry", exact=True)]
+    for theme, ink in (("Light", 0), ("Dark", 255)):
+        lab.theme(f"JupyterLab {theme}")
+        for field in fields:
+            field.focus()
+            page.keyboard.press("Shift")  # from now on the focus is that of a keyboard
+            style, width, colour = field.evaluate(RING)
+            assert (style, width) == ("solid", "2px")
+            assert all(abs(int(part) - ink) < 60 for part in colour[4:-1].split(",")[:3]), (theme, colour)
+        shots(page, f"focus-{theme.lower()}")
+    page.get_by_label("theme", exact=True).select_option("contrast")
+    fields[0].focus()
+    assert fields[0].evaluate(RING)[:2] == ["solid", "3px"]
+    page.get_by_label("theme", exact=True).select_option("as the system")
+    lab.theme("JupyterLab Light")
+    lab.kernel("run.stop()")

@@ -218,3 +218,8 @@ def test_lines_begin_where_they_are_told_to():
     (line,) = lines("ranks", "buffers", {"ring": [1.0, 1.5]}, first=2).figure.data
     assert list(line.x) == [2, 3]
     assert Lines("ranks", "buffers", first=2, ring=[1.0, 1.5]).text == "buffers by ranks: ring from 1 to 1.5"
+
+
+def test_a_line_of_few_numbers_counts_them_one_by_one():
+    few, many = (Lines("layer", "share", first=1, dead=[0.0] * n).picture.figure for n in (3, 100))
+    assert (few.layout.xaxis.dtick, many.layout.xaxis.dtick) == (1, None)

@@ -7,6 +7,7 @@ import pytest
 
 import lab
 from lab.events import compare
+from lab.events.table import Columns
 from tests.widgets.looking import scenes
 from widgets import BroadcastView
 from widgets.pictures.theme import short
@@ -91,6 +92,24 @@ def test_where_nothing_broadcasts_it_says_so():
     view = BroadcastView(rec)
     assert "No operation broadcasts here" in view.picture_at(len(rec)).caption
     assert len(view.stop_positions(rec))
+
+
+def test_a_long_recording_is_searched_column_by_column_and_not_once_for_each_operation(monkeypatch):
+    reads = []
+    read = Columns.__getitem__
+    monkeypatch.setattr(Columns, "__getitem__", lambda columns, name: (reads.append(name), read(columns, name))[1])
+
+    def asked(n):
+        w = leaf(np.ones(2), "w")
+        with lab.record() as rec:
+            for _ in range(n):
+                w + w
+        view = BroadcastView(rec)
+        reads.clear()
+        view.stop_positions(rec)
+        return len(reads)
+
+    assert asked(40) == asked(4)
 
 
 def test_without_values_axes_are_told_and_numbers_are_not():

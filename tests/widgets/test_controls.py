@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import threading
 
 import pytest
+from PIL import Image
 
-from lab.errors import RunError
+from lab.errors import RunError, ViewError
 from tests.widgets.golden import falling, training
 from widgets.board import Dashboard, dashboard
 from widgets.controls import RunControls
@@ -353,6 +355,17 @@ def test_a_button_is_freed_from_the_cell_that_blocks_and_the_lack_of_it_is_no_er
     assert free_of_blocked_cell(button)
     assert not hasattr(button.comm, "_reply_subshell_id")
     assert not free_of_blocked_cell(None)
+
+
+def test_a_dashboard_leaves_the_notebook_with_loss_and_gradients(run, tmp_path):
+    made = dashboard(run)
+    assert all(view.title in made.export(tmp_path / "run.html").read_text() for view in made.views)
+    assert made.export(tmp_path / "run.svg", theme="dark").read_bytes().startswith(b"<svg")
+    both, alone = (what.export(tmp_path / "run.png", scale=1).read_bytes() for what in (made, made.loss))
+    heights = [Image.open(io.BytesIO(png)).size[1] for png in (both, alone)]
+    assert heights[0] > 1.5 * heights[1], "one below the other"
+    with pytest.raises(ViewError, match=r"pictures are written as \.html, \.svg or \.png"):
+        made.export(tmp_path / "run.pdf")
 
 
 def test_the_dashboard_holds_controls_loss_and_gradients(run):

@@ -609,6 +609,23 @@ def test_a_search_with_many_hits_lights_the_groups_and_counts_them():
     assert end(view).caption.endswith(" operations match “softmax”, in 1 closed group.")
 
 
+def test_hits_in_passes_that_are_not_drawn_are_counted_apart_and_the_page_learns_for_which_words_boxes_are_lit():
+    x = lab.tensor(np.ones(3), requires_grad=True, name="x")
+    with lab.record() as rec:
+        for _ in range(3):
+            y = x
+            for _ in range(30):
+                y = np.tanh(y) * 2.0
+            y.sum().backward()
+    view = GraphView(rec, most=20)
+    view.find("  sum ")
+    scene = end(view)
+    assert scene.caption == "3 of 183 operations match “sum”. 2 are in passes that are not drawn."
+    assert scene.found == tree_of(scene)["found"] == "sum"
+    view.find("")
+    assert "found" not in tree_of(end(view))
+
+
 def test_a_search_and_a_path_light_a_small_graph_too():
     x = lab.tensor(2.0, requires_grad=True, name="x")
     with lab.record() as rec:

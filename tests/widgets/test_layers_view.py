@@ -96,3 +96,11 @@ def test_layers_are_counted_in_whole_numbers_however_many():
     many, _ = last(*told(1, *[TWO[0]] * 50))
     assert [few.figure.layout[axis].dtick for axis in ("xaxis", "xaxis2", "xaxis3", "xaxis4")] == [1, 1, 1, 1]
     assert many.figure.layout.xaxis.dtick == 7
+
+
+def test_no_number_beside_an_axis_lies_on_another_and_its_name_fits_into_half_a_narrow_picture():
+    chart, _ = last(*told(1, ("Linear", 0.07, 0, 1e-6), ("ReLU", 0.9, 1, 0.25)))
+    layout = chart.figure.layout
+    assert (layout.yaxis.dtick, layout.yaxis2.dtick) == ("D2", 1)
+    assert (layout.yaxis.tickformat, layout.yaxis2.exponentformat) == ("~g", "power"), "0.000001 is as wide as a panel"
+    assert {layout[axis].title.text for axis in ("xaxis3", "xaxis4")} == {"layer"}

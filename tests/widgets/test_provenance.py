@@ -130,6 +130,18 @@ def test_a_live_picture_says_so_until_the_recording_ends_and_a_still_one_never()
     view.dispose()
 
 
+def test_a_still_twin_of_a_run_that_goes_on_says_of_when_it_is():
+    rec = dated(Recording(run="*"))
+    bus.attach(rec)
+    view = LossView(rec)
+    try:
+        assert "When its cell ran: Loss of a training run: nothing was measured yet." in view.svg()
+        assert "When its cell ran" not in view.picture_at(len(rec)).caption
+    finally:
+        rec.close()
+    assert "When its cell ran" not in view.svg()
+
+
 def test_every_way_out_carries_it():
     rec = dated(product_plus_x())
     view: View = GraphView(rec)

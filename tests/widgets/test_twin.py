@@ -148,6 +148,23 @@ def test_a_logarithmic_axis_has_powers_of_ten():
     assert {"0.01", "1", "100"} <= set(texts)
 
 
+@pytest.mark.parametrize(
+    ("numbers", "wanted"), [([0.06, 0.9], {"0.1", "0.2", "0.5"}), ([2.0, 2.4], {"2", "2.2", "2.4"})]
+)
+def test_a_logarithmic_axis_of_less_than_a_power_of_ten_has_numbers_too(numbers, wanted):
+    figure = go.Figure(go.Scatter(y=numbers), layout=theme.axes("step", "loss", yaxis={"type": "log"}))
+    texts = [t.text for t in parse(svg_of(Chart(figure))).iter(f"{NAMESPACE}text")]
+    assert wanted <= set(texts)
+
+
+def test_ticks_stand_where_the_figure_asks_for_them():
+    layout = theme.axes("layer", "mean", xaxis={"dtick": 3, "tick0": 1}, yaxis={"type": "category"})
+    figure = go.Figure(go.Scatter(x=[1, 5, 9], y=["a", "b", "c"]), layout=layout)
+    texts = [t.text for t in parse(svg_of(Chart(figure))).iter(f"{NAMESPACE}text")]
+    assert {"1", "4", "7"} <= set(texts)
+    assert not {"2", "2.5", "3", "5", "6"} & set(texts)
+
+
 def test_two_panels_keep_to_their_halves():
     layout = theme.axes(xaxis={"domain": [0, 0.45]}, xaxis2={"domain": [0.55, 1]}, yaxis2={"anchor": "x2"})
     traces = [go.Bar(x=["a"], y=[1]), go.Bar(x=["b"], y=[1], xaxis="x2", yaxis="y2")]

@@ -62,7 +62,8 @@ class Question:
             gradient = gradient_of(self.node, **where)
             return self._named(why(self.node, self.index, n_paths=self.n_paths, **where)), gradient, ""
         except LabError as reason:
-            return None, gradient, f"{reason.problem}: {reason.given}; {reason.hint}"
+            problem = f"{reason.problem[:1].upper()}{reason.problem[1:]}"
+            return None, gradient, f"{problem}: {reason.given}. Hint: {reason.hint}"
 
     def _named(self, answer: Explanation) -> Explanation:
         """The answer with the picture's names in place of numbers of nodes."""
@@ -95,7 +96,7 @@ class Panel:
     def __init__(self, question: Question, changed: Callable[[], object]) -> None:
         import ipywidgets as ipw
 
-        from widgets.live.buttons import pixels
+        from widgets.live.buttons import pixels, ringed
         from widgets.live.host import SceneHost
         from widgets.pictures.scene import Scene
 
@@ -103,15 +104,15 @@ class Panel:
         self._notice = ""
         self.grid = SceneHost(Scene(title="Entries of the gradient"))
         self.grid.on_select(self._clicked)
-        self.entry = ipw.Text(
+        self.entry = ringed(ipw.Text(
             description="Entry", continuous_update=False, tooltip="Which entry: one number for each axis, as 0, 3",
             layout=ipw.Layout(width="auto"), style={"description_width": pixels(48)},
-        )  # fmt: skip
+        ))  # fmt: skip
         self.entry.observe(self._typed, "value")
-        self.paths = ipw.Select(
+        self.paths = ringed(ipw.Select(
             description="Paths", rows=6, tooltip="A path lights up in the graph", layout=ipw.Layout(width="auto"),
             style={"description_width": pixels(48)},
-        )  # fmt: skip
+        ))  # fmt: skip
         self.paths.observe(self._picked, "value")
         self.words = ipw.HTML()
         self.head = ipw.HTML("<b>Why this gradient?</b>")
@@ -126,7 +127,7 @@ class Panel:
         for part in (self.grid, self.entry, self.paths):
             part.layout.display = "" if seen else "none"
         if not seen:
-            self.words.value = f"<div>{escape(question.trouble)}</div>"
+            self.words.value = _refusal(question.trouble)
             return
         answer = question.answer
         index = answer.index if answer is not None else _within(question.index, np.shape(question.gradient))
@@ -139,7 +140,7 @@ class Panel:
             self._fill_paths(answer)
             source = getattr(question.recording, "source", lambda _file, _line: "")
             said = f"<div role='status'><b>{escape(self._notice)}</b></div>" if self._notice else ""
-            trouble = f"<div>{escape(question.trouble)}</div>"
+            trouble = _refusal(question.trouble)
             self.words.value = said + (trouble if answer is None else page(answer, question.chosen, source))
         finally:
             self._filling = False
@@ -194,3 +195,8 @@ def _within(index: tuple[int, ...] | None, shape: tuple[int, ...]) -> tuple[int,
     if index is not None and fits and all(-n <= i < n for i, n in zip(index, shape, strict=True)):
         return index
     return (0,) * len(shape)
+
+
+def _refusal(words: str) -> str:
+    """Why there is no answer, with lines as near to each other as in an answer."""
+    return f"<div style='line-height:1.5;overflow-wrap:anywhere'>{escape(words)}</div>"

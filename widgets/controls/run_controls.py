@@ -16,6 +16,7 @@ from html import escape
 from typing import Any
 
 from lab.errors import LabError, ViewError
+from lab.words import shown
 from widgets.controls.breakpoints import Breakpoints
 from widgets.controls.slider import Progress, Slider
 from widgets.controls.step_picture import StepPicture
@@ -55,7 +56,7 @@ class RunControls:
                 "controls and dashboards are of a training run", given=wording_of(run),
                 hint="run = lab.fit(model, train); dashboard(run)",
             )  # fmt: skip
-        self.run, self.hyperparameters = run, tuple(hyperparameters)
+        self.run, self.hyperparameters = run, _names(hyperparameters)
         self._widget: Any = None
         self._parts: dict[str, Any] = {}
         self._sliders: dict[str, Any] = {}
@@ -80,7 +81,7 @@ class RunControls:
     def _build(self) -> Any:
         import ipywidgets as ipw
 
-        from widgets.live.buttons import button
+        from widgets.live.buttons import button, ringed
         from widgets.live.spoken import Spoken
 
         def made(name: str, icon: str, tooltip: str, action: Callable[[], object], style: str = "") -> Any:
@@ -102,8 +103,10 @@ class RunControls:
         )  # fmt: skip
         back.layout.display = "none"
         self._parts["Pause"].add_class("lab-once")
-        by = ipw.Dropdown(description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
-                          tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)))  # fmt: skip
+        by = ringed(ipw.Dropdown(
+            description="Step by", options=[(UNIT_WORDS[u], u) for u in self.run.units],
+            tooltip="What one click on Step lets pass", layout=ipw.Layout(width=pixels(250)),
+        ))  # fmt: skip
         by.layout.display = "" if len(self.run.units) > 1 else "none"
         self._parts["by"] = by
         self._breakpoints = Breakpoints(self.run, self._ask)
@@ -323,3 +326,11 @@ class RunControls:
         still = f'<div data-lab-twin="{self._parts["text"].twin}">{escape(self.text)}</div>'
         show({"text/html": still, "text/plain": self.text}, raw=True)
         show({**(bundle[0] if isinstance(bundle, tuple) else bundle), "text/plain": self.text}, raw=True)
+
+
+def _names(hyperparameters: object) -> tuple[str, ...]:
+    """Names of hyperparameters, in a list or a tuple."""
+    if isinstance(hyperparameters, (list, tuple)) and all(isinstance(name, str) for name in hyperparameters):
+        return tuple(hyperparameters)
+    raise ViewError("sliders are of hyperparameters by name", given=f"hyperparameters={shown(hyperparameters)}",
+                    hint='a tuple of names: hyperparameters=("learning_rate",)')  # fmt: skip

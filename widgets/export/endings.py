@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from lab import checks
 from lab.errors import ViewError
 from lab.files import replacing
 
@@ -21,7 +22,7 @@ def writable(path: str | Path) -> Path:
     """The path, if a file of a kind that can be written can stand there.
 
     Raises:
-        ViewError: another ending than those of `ENDINGS`, or a folder that is not there.
+        ViewError: no path, another ending than those of `ENDINGS`, or a folder that is not there.
 
     Example:
         >>> writable("picture.PNG").name
@@ -32,7 +33,7 @@ def writable(path: str | Path) -> Path:
         given: picture.pdf
         hint:  .html is a page that plays in any browser, .svg moves by itself, .png is the picture as it is now
     """
-    path = Path(path)
+    path = checks.path(path, hint='for example "picture.html"', error=ViewError)
     if path.suffix.lower() not in ENDINGS:
         *first, last = ENDINGS
         raise ViewError(f"pictures are written as {', '.join(first)} or {last}", given=path.name or str(path),

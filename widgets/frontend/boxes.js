@@ -79,9 +79,20 @@ export class Boxes {
       for (const edge of this.edges.of.get(entry.key) ?? []) this.edges.moved(this.edges.entries.get(edge));
     } else this.far.soil(entry.key);
     if (!entry.g) return;
-    if ((before.kind === "frame") !== (node.kind === "frame")) this.hide(entry);
+    if ((before.kind === "frame") !== (node.kind === "frame")) this.replace(entry);
     else if (LOOKS.every((name) => before[name] === node[name])) tint(entry, this.look);
     else paintNode(entry, this.look);
+  }
+
+  // A group that opens or closes is another element, in another place of the document; who had the focus on it keeps it there.
+  replace(entry) {
+    const old = entry.g;
+    if (!old.contains(document.activeElement)) return this.hide(entry);
+    this.forget(entry);
+    this.show(entry);
+    entry.g.focus({ preventScroll: true });
+    old.remove();
+    return undefined;
   }
 
   repaint() {
@@ -115,6 +126,10 @@ export class Boxes {
     if (!entry.g) return;
     if (entry.g.contains(document.activeElement)) this.leave();
     entry.g.remove();
+    this.forget(entry);
+  }
+
+  forget(entry) {
     this.shown.delete(entry);
     entry.g = entry.from = entry.body = entry.texts = null;
     [entry.x, entry.y] = [entry.node.x, entry.node.y];

@@ -92,7 +92,11 @@ export default () => {
         dirty = false;
         const number = seq;
         await Promise.all([...views].map((view) => view.draw(tree)));
-        model.send({ ack: number });
+        try {
+          model.send({ ack: number });
+        } catch { // the notebook is being closed: its kernel takes nothing any more
+          gone = true;
+        }
         // What "save widget state" writes should be what is seen. Kept in the page only: nothing goes to the kernel.
         clearTimeout(saving);
         saving = setTimeout(() => {

@@ -118,8 +118,22 @@ export class Reach {
     this.tip.node(this.nodes.get(key), this.shown());
   }
 
-  found(words) {
-    return [...this.nodes.values()].filter(({ node }) => matches(node, words)).map(({ key }) => key);
+  // Which nodes match: those that the kernel lit, once it has answered with the words that it `heard`; else those that read so.
+  found(words, heard) {
+    const says = !this.can("find") ? "page" : heard === words ? "kernel" : "awaited";
+    const { lit } = this.look;
+    const hit = says === "kernel" ? ({ key, node }) => lit.has(key) && node.kind !== "frame" : ({ node }) => matches(node, words);
+    return { keys: [...this.nodes.values()].filter(hit).map(({ key }) => key), says };
+  }
+
+  // So that one of these nodes can be seen, if none can.
+  bring(keys) {
+    const { camera, nodes } = this;
+    const to = camera.glide?.to ?? camera.view;
+    const seen = nodesIn(camera.sight(0, to), new Map(keys.map((key) => [key, nodes.get(key)])));
+    if (seen.length || !keys.length) return;
+    const { x, y } = nodes.get(keys[0]).node;
+    camera.takeOver({ k: to.k, x: camera.size.w / 2 - x * to.k, y: camera.size.h / 2 - y * to.k });
   }
 
   // Show what was found, and bring the one that is looked at into sight, large enough to be read.

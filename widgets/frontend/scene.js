@@ -32,7 +32,12 @@ export function createScene(root, options = {}) {
   const marks = new Marks(() => look.family);
   const stage = new Stage(camera, look, { boxes, edges, marks, far });
   const minimap = new Minimap(camera);
-  const search = new Search((key) => nodes.get(key)?.node.fold === "closed", (words) => reach.found(words), (keys, key) => reach.mark(keys, key), (words) => can("find") && options.onFind(words));
+  const search = new Search((key) => nodes.get(key)?.node.fold === "closed", {
+    look: (words) => reach.found(words, tree.found),
+    mark: (keys, key) => reach.mark(keys, key),
+    bring: (keys) => reach.bring(keys),
+    ask: (words) => can("find") && options.onFind(words),
+  });
   let fitting; // the button that shows all of it
   root.className = "lab-root lab-scene";
   root.setAttribute("role", "group");
@@ -104,9 +109,9 @@ export function createScene(root, options = {}) {
     if (tree.selected !== last?.selected) reach.choose(tree.selected, false);
     if (others.nodes || others.edges || tree.extent !== last?.extent) measure();
     settle(!still && !begins);
+    if (search.words && (others.nodes || tree.lit !== last?.lit || tree.found !== last?.found)) search.again();
     if (others.nodes) {
       search.offer(nodes, edges, can("find"));
-      if (search.words) search.again();
       minimap.update(nodes, look.mode);
     }
     if (tree.tokens !== last?.tokens && !calm()) tokens.start(tree.tokens, now);
@@ -193,7 +198,11 @@ export function createScene(root, options = {}) {
     return camera.taken ? camera.stay(lively) : camera.fit(glides, lively);
   }
 
-  const lively = () => readablePart(livelyPart(boxes, edges, camera), camera);
+  // A reader who opens a group by its corner or by the keyboard has the focus on it.
+  const lively = () => {
+    const near = stage.element.contains(document.activeElement) ? nodes.get(boxes.active)?.node : null;
+    return readablePart(livelyPart(boxes, edges, camera), camera, { folds: boxes.folds > 0, near });
+  };
 
   function wake() {
     if (!frame) frame = requestAnimationFrame(tick);

@@ -6,10 +6,11 @@ const OTHERS = new Set(["rank", "device", "forward_span", "backward_span"]); // 
 const PATIENCE = 250; // ms after the last letter before the kernel is asked
 
 export class Search {
-  // `isGroup(key)` says whether that box holds others. `look(words)` gives the keys of the nodes that match; `mark(keys, key)` shows them, with one that is looked at;
-  // `ask(words)` tells who else searches.
-  constructor(isGroup, look, mark, ask) {
-    Object.assign(this, { isGroup, look, mark, ask, hits: [], at: -1, words: "" });
+  // `isGroup(key)` says whether that box holds others. `look(words)` gives the keys of the nodes that match, and who says so: the
+  // "page", or the "kernel", or the page as long as the kernel is "awaited". `mark(keys, key)` shows them, with one that is
+  // looked at; `bring(keys)` sees to it that one of them is in sight; `ask(words)` tells the kernel.
+  constructor(isGroup, { look, mark, bring, ask }) {
+    Object.assign(this, { isGroup, look, mark, bring, ask, hits: [], at: -1, words: "", says: "page" });
     this.field = html("input", { type: "search", placeholder: "find", "aria-label": "find nodes", title: "find nodes (/): Enter next, Shift+Enter back, Escape clears", autocomplete: "off", spellcheck: "false" });
     this.count = html("output", { "aria-live": "polite" });
     this.element = html("div", { class: "lab-search", hidden: "" }, this.field, this.count);
@@ -39,6 +40,7 @@ export class Search {
     this.words = words.trim();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.ask(this.words), PATIENCE);
+    this.says = "page";
     this.again();
     this.at = -1;
     this.say();
@@ -47,19 +49,24 @@ export class Search {
   // The picture is another: what was found may be gone, and more may have come.
   again() {
     const key = this.hits[this.at];
-    this.hits = this.words ? this.look(this.words) : [];
+    const { keys, says } = this.words ? this.look(this.words.split(/\s+/).join(" ")) : { keys: [], says: "page" };
+    const news = says === "kernel" && this.says !== says;
+    Object.assign(this, { hits: keys, says });
     this.at = this.hits.indexOf(key);
     this.mark(this.hits, null);
+    if (news) this.bring(this.hits);
     this.say();
   }
 
-  // A closed group is one box that holds many operations, which the kernel counts in the caption: this says where they are.
+  // The kernel counts in the caption what it found, and a box may hold much of that: then this says in how many it is.
   say() {
     const n = this.hits.length;
     const groups = this.hits.filter((key) => this.isGroup(key)).length;
-    const found = !groups ? `${n} found` : groups === n ? `in ${n} group${n > 1 ? "s" : ""}` : `in ${n} boxes`;
-    const here = `${groups && groups === n ? "group " : groups ? "box " : ""}${this.at + 1} of ${n}`;
-    setText(this.count, !this.words ? "" : this.at >= 0 ? here : n ? found : "none found");
+    const what = groups && groups === n ? "group" : groups || this.says === "kernel" ? "box" : "";
+    const many = { group: "groups", box: "boxes" }[what];
+    const found = what ? `in ${n} ${n > 1 ? many : what}` : `${n} found`;
+    const here = `${what} ${this.at + 1} of ${n}`.trim();
+    setText(this.count, !this.words ? "" : this.at >= 0 ? here : n ? found : this.says === "awaited" ? "…" : "none found");
   }
 
   key(event) {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from widgets.pictures.twin_chart import nice
+from widgets.pictures.ticks import nice
 
 WIDTH = 900.0
 """Pixels of the whole board, as wide as a notebook's cell shows at a readable size."""
@@ -104,10 +104,12 @@ class Board:
         Example:
             >>> Board(1, 1, 1.0).ticks()[-1][1], len(Board(1, 1, 37.0).ticks())
             ('1.0', 4)
+            >>> Board(1, 1, 2000.0).ticks()[-1][1]
+            '2,000'
         """
         step = nice(self.end / 6)
         digits = max(0, -math.floor(math.log10(step)))
-        return [(self.x(k * step), f"{k * step:.{digits}f}") for k in range(int(self.end / step + 1e-9) + 1)]
+        return [(self.x(k * step), f"{k * step:,.{digits}f}") for k in range(int(self.end / step + 1e-9) + 1)]
 
 
 def _pitch(n_ranks: int) -> float:

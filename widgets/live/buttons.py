@@ -52,14 +52,33 @@ def button(name: str, icon: str, tooltip: str, action: Callable[[], object], *, 
 
 
 def css() -> str:
-    """What makes icons silent, and the focus of a button visible on any background."""
+    """What makes icons silent, and the focus of a button or a field visible on any background."""
     silent = "".join(
         f'.lab-button .fa-{icon}::before {{ content: "\\{letter}" / ""; }}\n' for icon, letter in ICONS.items()
     )
     # JupyterLab's own ring is a pale line that is lost on a projector, and its white on orange has a contrast of 2.
     ring = "outline: 2px solid var(--jp-ui-font-color0, #000) !important; outline-offset: -3px !important;"
     warning = f"background: {WARNING} !important; color: {INK} !important;"
-    return f"{silent}.lab-button:focus-visible {{ {ring} }}\n.lab-button.mod-warning {{ {warning} }}\n"
+    return f"{silent}.lab-button:focus-visible {{ {ring} }}\n.lab-button.mod-warning {{ {warning} }}\n{field_css()}"
+
+
+def ringed(made: Any) -> Any:
+    """A list, a text field or a choice of ipywidgets whose focus is as visible as that of a button.
+
+    Example:
+        >>> import ipywidgets as ipw
+        >>> ringed(ipw.Text())._dom_classes
+        ('lab-field',)
+    """
+    made.add_class("lab-field")
+    return made
+
+
+def field_css() -> str:
+    """The ring around a list or a text field that has the focus: JupyterLab's own is a pale line of one pixel."""
+    focused = ":is(.lab-field,.lab-breakpoints) :is(select,input):focus-visible"
+    ring = "outline:2px solid var(--jp-ui-font-color0,#000)!important;outline-offset:1px!important"
+    return f"{focused}{{{ring}}}\n:root[data-lab-theme=contrast] {focused}{{outline-width:3px!important}}\n"
 
 
 def free_of_blocked_cell(button: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import anywidget
 import traitlets
 
+from widgets.live.buttons import field_css
 from widgets.pictures import theme
 
 PICTURES = (
@@ -51,7 +52,8 @@ def pictures_code() -> str:
 def style() -> str:
     """The style sheet, with the colours of `theme`."""
     folder = files("widgets") / "frontend"
-    return theme.css_variables() + "".join((folder / n).read_text(encoding="utf-8") for n in ("lab.css", "scene.css"))
+    sheets = ((folder / name).read_text(encoding="utf-8") for name in ("lab.css", "scene.css"))
+    return theme.css_variables() + "".join(sheets) + field_css()  # a list may stand above a picture without any button
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
+from lab import checks
 from lab.errors import ViewError
 from widgets.live.library import bundle
 
@@ -51,7 +52,5 @@ class Look(anywidget.AnyWidget):
 
     def __init__(self, theme: str = "", *, size: str = "") -> None:
         for name, chosen in (("theme", theme), ("size", size)):
-            if chosen not in LOOKS[name]:
-                hint = f"one of {', '.join(map(repr, LOOKS[name]))}"
-                raise ViewError(f"pictures have no such {name}", given=repr(chosen), hint=hint)
+            checks.choice(f"pictures have no such {name}", chosen, LOOKS[name], error=ViewError)
         super().__init__(theme=theme, size=size)

@@ -39,6 +39,11 @@ def ended(picture: Scene | Chart) -> Scene | Chart:
     return replace(picture, figure=figure)
 
 
+def of_its_time(picture: Scene | Chart) -> Scene | Chart:
+    """A still picture of a recording that goes on: a page that is opened later shows it until the live one is there."""
+    return replace(picture, caption=f"When its cell ran: {picture.caption}")
+
+
 def close(widget: Any) -> None:
     """End a widget with all that is in it and of it; ipywidgets' own `close` leaves children, layout and style."""
     for part in (*getattr(widget, "children", ()), getattr(widget, "style", None), widget.layout):

@@ -120,6 +120,7 @@ class Scene:
         marks: lines, bars and words around the nodes, within `extent`; ids are unique among them.
         lit: ids of nodes and edges that stand out while all others fade, as a value's path; empty: nothing fades.
         pinned: ids of nodes that the reader holds on to: they have a pin.
+        found: words that were looked for, so that the nodes that are lit are those where the hits are; "" for none.
         provenance: where the numbers are from, in words, shown under the caption.
         made: "run", "live", "paced", "throttled" or "simulated": the mark before the provenance; "" for none.
         instead: a few words that stand where a picture without a node would be.
@@ -137,6 +138,7 @@ class Scene:
     marks: tuple[Mark, ...] = ()
     lit: frozenset[str] = frozenset()
     pinned: frozenset[str] = frozenset()
+    found: str = ""
     provenance: str = ""
     made: str = ""
     instead: str = "nothing yet"

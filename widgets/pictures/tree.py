@@ -88,6 +88,7 @@ def _scene(scene: Scene, old: Scene, tree: dict[str, Json]) -> dict[str, Json]:
         **({"lit": sorted(f"#{name}" for name in scene.lit)} if scene.lit else {}),
         **({"pinned": sorted(f"#{name}" for name in scene.pinned)} if scene.pinned else {}),
         **_present(provenance=scene.provenance, made=scene.made, instead="" if nodes else scene.instead),
+        **_present(found=text_of(scene.found)),
         "tokens": [
             {
                 "edge": f"#{t.edge}",

@@ -18,7 +18,8 @@ from widgets.pictures.chart import Chart
 from widgets.pictures.geometry import number
 from widgets.pictures.measure import clip, text_width
 from widgets.pictures.patch import Json
-from widgets.pictures.theme import INK, MINUS, YET, colorway, ink_on, short, tone_colour
+from widgets.pictures.theme import INK, YET, colorway, ink_on, tone_colour
+from widgets.pictures.ticks import linear, logarithmic, plain_number
 from widgets.pictures.tree import tree_of
 from widgets.pictures.twin import card, label, tag
 
@@ -66,6 +67,10 @@ class Axis:
     pitch: float = 16.0
     """Pixels from one name to the next at least."""
     labelled: bool = True
+    every: float | None = None
+    """From one tick to the next, where the figure says so."""
+    begin: float = 0.0
+    """A place at which there would be one of these."""
 
     def at(self, value: Any) -> float:
         """Pixel of a value, nan if it has no place (a gap)."""
@@ -100,38 +105,11 @@ class Axis:
             every = math.ceil(len(names) * self.pitch / max(1.0, abs(self.stop - self.start)))
             return [(self.at(name), name) for name in names[:: max(1, every)]]
         scale = (self.stop - self.start) / ((self.high - self.low) or 1.0)
-        step = nice((self.high - self.low) / 5)
         if self.kind == "log":
-            step = max(1.0, step)
-        first = math.ceil(min(self.low, self.high) / step - 1e-9)
-        marks = [(first + i) * step for i in range(12) if (first + i) * step <= max(self.low, self.high) + step * 1e-9]
-        text = (lambda v: plain_number(10.0**v)) if self.kind == "log" else plain_number
-        return [(self.start + (v - self.low) * scale, text(v)) for v in marks]
-
-
-def nice(step: float) -> float:
-    """The next of 1, 2, 5 times a power of ten.
-
-    Example:
-        >>> nice(0.7), nice(30.0)
-        (1.0, 50.0)
-    """
-    step = abs(step) or 1.0
-    power: float = 10.0 ** math.floor(math.log10(step))
-    return next(m * power for m in (1.0, 2.0, 5.0, 10.0) if m * power >= step * 0.999)
-
-
-def plain_number(value: float) -> str:
-    """A tick's text: whole numbers without a point.
-
-    Example:
-        >>> plain_number(20_000.0), plain_number(0.30000000000000004), plain_number(1e-12)
-        ('20,000', '0.3', '1e−12')
-    """
-    whole = round(value)
-    if abs(value - whole) < 1e-9 * max(1.0, abs(value)) and abs(value) < 1e6 and (whole or abs(value) < 1e-300):
-        return f"{whole:,}".replace("-", MINUS)
-    return short(float(f"{value:.12g}"))
+            told = [(v, plain_number(10.0**v)) for v in logarithmic(self.low, self.high)]
+        else:
+            told = [(v, plain_number(v)) for v in linear(self.low, self.high, self.every, self.begin)]
+        return [(self.start + (v - self.low) * scale, text) for v, text in told]
 
 
 def svg_of_chart(chart: Chart) -> str:
@@ -196,6 +174,9 @@ def _axis(layout: dict[str, Any], name: str, columns: Sequence[list[Any]], room:
     title = look.get("title") or {}
     axis = Axis(kind, start, stop, title.get("text", "") if isinstance(title, dict) else str(title))
     axis.labelled = look.get("showticklabels") is not False
+    every = look.get("dtick")
+    if kind == "linear" and isinstance(every, (int, float)) and every > 0:
+        axis.every, axis.begin = float(every), float(look.get("tick0") or 0.0)
     if look.get("autorange") == "reversed":
         axis.start, axis.stop = stop, start
     return axis

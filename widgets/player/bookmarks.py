@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lab import checks
 from lab.errors import ViewError
 from lab.events import EVENTS, Event
 from lab.files import replacing
@@ -55,6 +56,7 @@ def save(path: str | PathLike[str], bookmarks: Iterable[Bookmark], events: Event
     Raises:
         ViewError: the folder is missing, the disk full ...; a file that was there before is as it was.
     """
+    path = checks.path(path, hint='for example "run.marks"', error=ViewError)
     n = len(events)
     written = {
         "format": FORMAT,
@@ -79,8 +81,9 @@ def load(path: str | PathLike[str], events: Events) -> list[Bookmark]:
     Raises:
         ViewError: no such file, no bookmarks, or those of another recording.
     """
+    path = checks.path(path, hint=_HINT, error=ViewError)
     try:
-        found = json.loads(_read(Path(path)))
+        found = json.loads(_read(path))
     except (OSError, ValueError, RecursionError) as why:
         raise ViewError(
             "the bookmarks could not be read", given=f"{path}: {getattr(why, 'strerror', None) or why}", hint=_HINT

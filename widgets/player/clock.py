@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lab.errors import ViewError
+from lab.words import shown
 from widgets.fold import Positions, Prefix, merged
 from widgets.player.transport import Transport, checked_speed, pace
 from widgets.view import View
@@ -118,7 +119,8 @@ class Clock:
         self._go(self.transport.index - 1)
 
     def seek(self, index: int) -> None:
-        """Go to stop `index`, counted from 0."""
+        """Go to stop `index`, counted from 0; one that is not there becomes the nearest."""
+        _stop("index", index)
         self._go(index)
 
     def to_end(self) -> None:
@@ -209,6 +211,8 @@ class Clock:
 
     def loop(self, first: int = 0, last: int | None = None) -> None:
         """Let `play` repeat the stops from `first` to `last`, counted from 0; without arguments all of them."""
+        for name, stop in (("first", first), ("last", 0 if last is None else last)):
+            _stop(name, stop)
         with self._lock:
             self._grow()
             self.transport.repeat(first, self.transport.last if last is None else last)
@@ -261,3 +265,10 @@ class Clock:
             if self._halt is not None:
                 self._halt.set()
                 self._halt = None
+
+
+def _stop(name: str, index: Any) -> None:
+    """Refuse what is no number of a stop."""
+    if not isinstance(index, (int, np.integer)):
+        raise ViewError("stops have whole numbers", given=f"{name}={shown(index)}",
+                        hint="they are counted from 0: player.seek(0) is the first")  # fmt: skip

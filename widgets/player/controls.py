@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from widgets.live.buttons import button, pixels
+from widgets.live.buttons import button, pixels, ringed
 from widgets.live.spoken import Spoken
 from widgets.player.timeline import Timeline
 
@@ -39,10 +39,10 @@ def made_for(player: Player) -> dict[str, Any]:
         "Bookmark this moment…", "bookmark", "Write a note below; Enter keeps this moment with it (b)", timeline.write
     )
     chosen = player.speed if player.speed in dict(SPEEDS).values() else 1.0
-    speed = ipw.Dropdown(
+    speed = ringed(ipw.Dropdown(
         description="Speed", options=SPEEDS, value=chosen, tooltip="How fast Play moves",
         layout=ipw.Layout(width=pixels(180)),
-    )  # fmt: skip
+    ))  # fmt: skip
 
     def sped(change: Mapping[str, Any]) -> None:
         player.transport.speed = float(change["new"])

@@ -11,7 +11,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lab import checks
 from lab.errors import ViewError
+from lab.words import shown
 from widgets.fold import Positions
 from widgets.live.showing import close, display_twice
 from widgets.player import bookmarks as book
@@ -102,11 +106,11 @@ class Player(Clock):
             self.bookmarks = sorted([*self.bookmarks, *([] if gone is None else [gone])])
         self._show()
 
-    def _bookmark(self, number: int) -> Bookmark:
-        if 0 <= number < len(self.bookmarks):
+    def _bookmark(self, number: object) -> Bookmark:
+        if isinstance(number, (int, np.integer)) and 0 <= number < len(self.bookmarks):
             return self.bookmarks[number]
         raise ViewError(
-            "there is no such bookmark", given=f"number {number} of {len(self.bookmarks)}",
+            "there is no such bookmark", given=f"number {shown(number)} of {len(self.bookmarks)}",
             hint="they are counted from 0: player.bookmarks",
         )  # fmt: skip
 
@@ -240,6 +244,7 @@ class Player(Clock):
         """
         from widgets.export.film import frames_of
 
+        most = checks.whole("most", most, least=1, error=ViewError)
         return frames_of(self.views, self._moments(), most, self.marks, self._notes())
 
     def _moments(self) -> Positions:

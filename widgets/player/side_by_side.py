@@ -14,10 +14,11 @@ import numpy as np
 
 from lab.errors import RecordingError, ViewError
 from lab.events import Comparison, Recording, compare
+from lab.words import shown
 from widgets.fold import Positions, Prefix, merged
 from widgets.player.alignment import Pairs, aligned
 from widgets.player.player import Player, views_of
-from widgets.view import Spot, View, recording_of
+from widgets.view import Spot, View, names_of, recording_of
 
 if TYPE_CHECKING:
     from widgets.export.page import Frame
@@ -64,13 +65,14 @@ class SideBySide(Player):
                     "two recordings are shown side by side, not two views", given=type(source).__name__,
                     hint=f"SideBySide(a, b, view={type(source).__name__})",
                 )  # fmt: skip
-        views = views_of((a, b)) if view is None else [view(recording_of(source, "SideBySide")) for source in (a, b)]
+        sources = [recording_of(source, "SideBySide") for source in (a, b)]
+        views = views_of((a, b)) if view is None else [_made(view, source) for source in sources]
         if type(views[0]) is not type(views[1]):
             raise ViewError(
                 "these two recordings have no view in common", given=" and ".join(type(v).__name__ for v in views),
                 hint="say which: SideBySide(a, b, view=GraphView)",
             )  # fmt: skip
-        self.names, self.tolerance = names, tolerance
+        self.names, self.tolerance = names_of(names), tolerance
         self._pairs: Pairs = np.zeros((1, 2), np.int64)
         self._compared: tuple[tuple[int, int], Comparison | None, str] | None = None
         super().__init__(*views, speed=speed)
@@ -199,3 +201,11 @@ class SideBySide(Player):
     def __repr__(self) -> str:
         t = self.transport
         return f"SideBySide({self.views[0]!r}, {self.views[1]!r}, stop {t.index + 1} of {len(t.stops)})"
+
+
+def _made(view: object, source: Any) -> View[Any]:
+    """The view of one of them."""
+    made = view(source) if callable(view) else None
+    if not isinstance(made, View):
+        raise ViewError("`view` makes the view of a recording", given=f"view={shown(view)}", hint="as view=GraphView")
+    return made

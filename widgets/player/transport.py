@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab.errors import ViewError
+from lab.words import shown
 from widgets.fold import Positions
 
 LONGEST_S = 60.0
@@ -39,7 +40,7 @@ def checked_speed(speed: Any) -> float:
     """The speed, if one can play at it."""
     if isinstance(speed, (int, float)) and 0 < speed < math.inf:
         return float(speed)
-    raise ViewError("the speed of a player is a positive number", given=repr(speed), hint="1.0 is one stop a second")
+    raise ViewError("the speed of a player is a positive number", given=shown(speed), hint="1.0 is one stop a second")
 
 
 class Transport:

@@ -103,10 +103,12 @@ class BroadcastView(View[Moment]):
                 shapes.update(zip(rows["node"].tolist(), map(tuple, rows["shape"]), strict=True))
             names = np.asarray(ops["op"])
             meeting = [name for name in dict.fromkeys(names.tolist()) if meets(name)]
+            node, shape = ops["node"], ops["shape"]  # a column is read as a whole: once, not for each operation
+            parents, constants = ops["parents"], ops["constants"]
             found = [
-                int(ops["node"][k])
+                int(node[k])
                 for k in np.flatnonzero(np.isin(names, meeting)).tolist()
-                if stretches(ops["shape"][k], ops["parents"][k], ops["constants"][k], shapes.get)
+                if stretches(shape[k], parents[k], constants[k], shapes.get)
             ]
             self._found = n, np.array(found, dtype=np.int64)
         return self._found[1]

@@ -14,7 +14,7 @@ from lab.events import Comparison, Event, Recording, around, compare
 from widgets.fold import Events, Positions, Stretch
 from widgets.landmarks import Landmarks
 from widgets.pictures.scene import Node, Scene
-from widgets.view import View, recording_of
+from widgets.view import View, names_of, recording_of
 from widgets.views.difference.parts import Row, extent_of, marks_of, nodes_of, rows_of
 
 
@@ -55,7 +55,8 @@ class DifferenceView(View[int]):
         self.second: Recording = found  # type: ignore[assignment]
         self.tolerance = tolerance
         titles = [rec.meta.get("title", "") for rec in (self.first, self.second)]
-        self.names = names or (f"a: {titles[0]}" if titles[0] else "a", f"b: {titles[1]}" if titles[1] else "b")
+        called = f"a: {titles[0]}" if titles[0] else "a", f"b: {titles[1]}" if titles[1] else "b"
+        self.names = called if names is None else names_of(names)
         self._known: tuple[tuple[int, int], Comparison, list[Row]] | None = None
 
     @property

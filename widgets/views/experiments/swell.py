@@ -6,6 +6,7 @@ from typing import Any
 
 from lab.events import Event, SwellBegun, SwellMeasured
 from widgets.pictures import theme
+from widgets.pictures.ticks import log_axis
 from widgets.views.experiments.experiment import ExperimentView, Place, Rows, of
 
 LINES = {"n_ops": "expression", "n_ops_shared": "shared parts", "n_gradient": "forward, backward", "n_tape": "tape"}
@@ -39,7 +40,7 @@ class SwellView(ExperimentView):
         counts = {name: [int(getattr(e, name)) for e in depths] for name in LINES}
         found = [n for line in counts.values() for n in line if n > 0] or [1]
         wide = max(found) > WIDE * min(found)
-        kind = {"type": "log", "exponentformat": "power"} if wide else {"rangemode": "tozero"}
+        kind = log_axis([found]) if wide else {"rangemode": "tozero"}
         figure = go.Figure(layout=theme.axes("depth", "operations", height=360, yaxis=kind, xaxis={"dtick": 1}))
         for k, (name, words) in enumerate(LINES.items()):
             figure.add_scatter(

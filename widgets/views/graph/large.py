@@ -156,7 +156,7 @@ class Large:
         return Scene(
             tuple(drawing.nodes.values()), tuple(edges.values()), tuple(tokens), self.caption(state), title,
             legend_words(there), self.box_of(selected), "diverging", drawing.board.places.extent,
-            lit=self.lit(state), pinned=pinned,
+            lit=self.lit(state), pinned=pinned, found=self.found,
         )  # fmt: skip
 
     def box_of(self, selected: str) -> str:
@@ -243,7 +243,9 @@ class Large:
         groups = f"{len(set(shut)):,} closed group{'s' * (len(set(shut)) > 1)}"
         some = f", {len(shut):,} of them" if len(shut) < len(self.hits) else ","
         where = f"{some} in {groups}" if shut else ""
-        return f"{len(self.hits):,} of {n:,} {what} {match} “{wording.clipped(self.found)}”{where}."
+        told = f"{len(self.hits):,} of {n:,} {what} {match} “{wording.clipped(self.found)}”{where}."
+        others = sum(node not in seen for node in self.hits) if seen else 0
+        return f"{told} {others:,} {'are' if others > 1 else 'is'} in passes that are not drawn." if others else told
 
     def told_passes(self, root: Group) -> str:
         """What is recorded and not drawn."""

@@ -30,14 +30,14 @@ class Passes:
     def __init__(self, choose: Callable[[int | None], object]) -> None:
         import ipywidgets as ipw
 
-        from widgets.live.buttons import pixels
+        from widgets.live.buttons import pixels, ringed
 
         self._choose, self._filling = choose, False
         room = ipw.Layout(width=pixels(150), display="none")
-        self.widget = ipw.Dropdown(
+        self.widget = ringed(ipw.Dropdown(
             description="Pass", options=[("newest", NEWEST)], tooltip=TIP, layout=room,
             style={"description_width": pixels(40)},
-        )  # fmt: skip
+        ))  # fmt: skip
         self.widget.observe(self._chosen, "value")
 
     def show(self, large: Large, *, one_at_a_time: bool) -> None:

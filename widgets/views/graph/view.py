@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from lab import checks
 from lab.errors import ViewError
 from lab.events import (
     BackwardStarted,
@@ -81,7 +82,10 @@ class GraphView(View[Tape]):
 
     def __init__(self, source: Any, *, direction: str = "right", limit: int = KEPT, most: int = MOST) -> None:
         super().__init__(source)
-        self.limit, self.most, self.selected = limit, min(most, MAX_NODES), ""
+        checks.choice("a graph does not grow this way", direction, ("right", "down"), error=ViewError)
+        most = checks.whole("most", most, least=0, hint=f"{MOST} if not given", error=ViewError)
+        self.limit = checks.whole("limit", limit, least=0, hint=f"{KEPT:,} if not given", error=ViewError)
+        self.most, self.selected = min(most, MAX_NODES), ""
         self.large = Large(direction)
         self._planner = Planner(direction)
         self._newest: tuple[int, Tape] | None = None
@@ -146,7 +150,7 @@ class GraphView(View[Tape]):
             words = self.large.told_hits()
         return Scene(
             tuple(nodes), tuple(edges), tokens, words, self.title, legend, chosen, "diverging", plan.extent,
-            lit=lit, pinned=pinned,
+            lit=lit, pinned=pinned, found=self.large.found,
         )  # fmt: skip
 
     def _is_large(self, end: Tape) -> bool:
@@ -322,6 +326,7 @@ class GraphView(View[Tape]):
 
     def select(self, node: str) -> None:
         """Show what is known of a node of the scene, "" for none."""
+        node = _box("select", node)
         self.selected = self.large.op_of(node)
         self._ask(self.state_at(self.position))
         self.show(self.position)
@@ -333,6 +338,7 @@ class GraphView(View[Tape]):
 
     def fold_box(self, box: str) -> None:
         """Open the closed group that a box is, or close the open one."""
+        box = _box("fold_box", box)
         with self._lock:
             self.large.fold(box)
             self.show(self.position)
@@ -345,12 +351,14 @@ class GraphView(View[Tape]):
 
     def pin(self, box: str) -> None:
         """Hold on to a node, so that it stays on the picture when its group is closed; or let it go."""
+        box = _box("pin", box)
         with self._lock:
             self.large.pin(box)
             self.show(self.position)
 
     def find(self, text: str) -> None:
         """Light the nodes whose name, operation, module or shape has all these words in it; "" lights all again."""
+        checks.text("text", text, hint='for example view.find("matmul")', error=ViewError)
         with self._lock:
             newest = self.state_at(len(self.recording))
             self.large.grow(newest.entries)
@@ -360,6 +368,8 @@ class GraphView(View[Tape]):
 
     def light(self, kind: str, box: str) -> None:
         """Light a path of a node or group: "forward", "back" or "came"; "" lights all again."""
+        checks.choice("there is no such path", kind, ("", *KINDS), error=ViewError)
+        box = _box("light", box)
         with self._lock:
             self.large.find("", Tape())
             self.large.path, self.trouble.lights = Path(kind, box), False
@@ -378,6 +388,8 @@ class GraphView(View[Tape]):
         Raises:
             ViewError: the recording has ended and holds no such pass.
         """
+        if number is not None:
+            number = checks.whole("number", number, least=0, hint="None shows the newest pass", error=ViewError)
         with self._lock:
             self.large.grow(self.state_at(len(self.recording)).entries)
             n = len(self.large.groups.roots)
@@ -388,3 +400,8 @@ class GraphView(View[Tape]):
                 )  # fmt: skip
             self.large.chosen = number
             self.show(self.position)
+
+
+def _box(does: str, box: Any) -> str:
+    """The id of a box, as a click gives it."""
+    return checks.text("a box", box, hint=f'its id, as view.{does}("3"); a click on it does the same', error=ViewError)

@@ -6,6 +6,7 @@ From left to right as the layers run: a gradient that vanishes or explodes is a 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from lab.events import Event, LayerMeasured, RunStarted, StepFinished
 from widgets.fold import Events, Positions
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
+from widgets.pictures.ticks import log_axis
 from widgets.view import View
 from widgets.views.layers.profiles import Profile, Profiles
 from widgets.views.nothing import nothing_for, shown_by
@@ -22,7 +24,7 @@ WRITE = "run = lab.fit(model, train), then LayersView(run)"
 LINES = {"deviation": ("x", "y"), "gradient norm": ("x2", "y2"), "mean": ("x3", "y3")}
 BARS = {"dead units, %": ("x4", "y4")}
 """What is drawn, and on which axes; panel by panel, as plotly keeps them."""
-LEFT, RIGHT, UPPER, LOWER = [0.0, 0.42], [0.58, 1.0], [0.62, 1.0], [0.0, 0.38]
+LEFT, RIGHT, UPPER, LOWER = [0.0, 0.4], [0.6, 1.0], [0.62, 1.0], [0.0, 0.38]
 
 
 class LayersView(View[Profiles]):
@@ -74,7 +76,8 @@ class LayersView(View[Profiles]):
             f"By layer, as they run, at step {newest.step}: what each gives, the gradient of the loss with respect to"
             f" that, and the share of its units that are 0 for every example. {newest.verdict()}"
         )
-        return Chart(go.Figure([*lines, _bars(newest)], _layout(len(newest.layers))), caption.strip(), self.title)
+        layout = _layout(len(newest.layers), shown)
+        return Chart(go.Figure([*lines, _bars(newest)], layout), caption.strip(), self.title)
 
     def text(self, state: Profiles) -> str:
         newest = state.newest
@@ -128,17 +131,19 @@ def _positive(numbers: Any) -> Any:
     return np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan)
 
 
-def _layout(n_layers: int) -> dict[str, Any]:
+def _layout(n_layers: int, shown: Sequence[Profile] = ()) -> dict[str, Any]:
     title = {name: {"text": name} for name in (*LINES, *BARS)}
     plain: dict[str, Any] = {"zeroline": False, "automargin": True}
     whole = {**plain, "tick0": 1, "dtick": max(1, math.ceil(n_layers / 8))}
-    order = {**whole, "title": {"text": "layer, in the order in which they run"}}
-    log = {**plain, "type": "log", "domain": UPPER, "tickformat": "~g"}
+    order = {**whole, "title": {"text": "layer"}}
+    given = [[layer.deviation for layer in profile.layers] for profile in shown]
+    back = [[layer.gradient for layer in profile.layers] for profile in shown]
+    log = {**plain, "domain": UPPER}
     return theme.axes(
         "", "", height=520,
-        xaxis={**whole, "domain": LEFT, "anchor": "y"}, yaxis={**log, "title": title["deviation"]},
+        xaxis={**whole, "domain": LEFT, "anchor": "y"}, yaxis={**log, **log_axis(given), "title": title["deviation"]},
         xaxis2={**whole, "domain": RIGHT, "anchor": "y2"},
-        yaxis2={**log, "anchor": "x2", "title": title["gradient norm"]},
+        yaxis2={**log, **log_axis(back), "anchor": "x2", "title": title["gradient norm"]},
         xaxis3={**order, "domain": LEFT, "anchor": "y3"},
         yaxis3={**plain, "domain": LOWER, "anchor": "x3", "title": title["mean"]},
         xaxis4={**order, "domain": RIGHT, "anchor": "y4"},

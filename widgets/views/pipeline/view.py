@@ -159,7 +159,10 @@ class PipelineView(View[Trace]):
         """The picture with a list of steps above it."""
         import ipywidgets as ipw
 
-        self._choice = ipw.Dropdown(description="Step", options=[(LATEST, LATEST)], tooltip="Step that is shown")
+        from widgets.live.buttons import ringed
+
+        choice = ipw.Dropdown(description="Step", options=[(LATEST, LATEST)], tooltip="Step that is shown")
+        self._choice = ringed(choice)
         self._choice.observe(self._choose, "value")
         box = ipw.VBox([self._choice, self.host])
         self.shown()

@@ -13,6 +13,7 @@ import numpy as np
 
 from lab.errors import ViewError
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, Event, RankFinished, RankLost
+from lab.words import shown
 from widgets.fold import Events, Positions, Stretch, merged
 from widgets.pictures.scene import Scene
 from widgets.view import View
@@ -53,6 +54,9 @@ class RingView(View[Collective]):
 
     def __init__(self, source: Any, *, collective: int | None = None) -> None:
         super().__init__(source)
+        if not (collective is None or isinstance(collective, (int, np.integer))):
+            raise ViewError("collectives have whole numbers", given=f"collective={shown(collective)}",
+                            hint="0 is the first, -1 the last; None shows the latest")  # fmt: skip
         self.collective = collective
         self._calls = Calls(self.recording)
         self._number: int | None = None

@@ -13,6 +13,7 @@ from lab.events import Event, ParameterMeasured, RunStarted, StepFinished
 from widgets.fold import Stretch
 from widgets.pictures import theme
 from widgets.pictures.chart import Chart
+from widgets.pictures.ticks import log_axis
 from widgets.view import Picture, Spot, View
 from widgets.views.nothing import nothing_for, shown_by
 from widgets.views.series import Series
@@ -177,9 +178,11 @@ class GradientView(View[Tracks]):
         """The chart with a list of parameters above it."""
         import ipywidgets as ipw
 
-        self._choice = ipw.Dropdown(
+        from widgets.live.buttons import ringed
+
+        self._choice = ringed(ipw.Dropdown(
             description="Parameter", options=[], tooltip="Parameter whose entries are shown below"
-        )
+        ))
         self._choice.observe(self._choose, "value")
         box = ipw.VBox([self._choice, self.host])
         self.shown()
@@ -243,25 +246,10 @@ def _histogram(name: str, spread: Spread, line: int) -> Any:
     )  # fmt: skip
 
 
-def _ticks(norms: Sequence[Any]) -> dict[str, Any]:
-    """Ticks of the axis of norms: plotly's own for 0.05 to 1 lie over each other.
-
-    Example:
-        >>> _ticks([np.array([0.05, 1.0])]), _ticks([np.array([0.0, 1e-9, 3.0])]), _ticks([np.array([2.0, 2.4])])
-        ({'dtick': 'D2'}, {'dtick': 2}, {})
-    """
-    seen = np.concatenate([np.empty(0), *norms])
-    seen = seen[np.isfinite(seen) & (seen > 0)]
-    decades = float(np.log10(seen.max() / seen.min())) if len(seen) else 0.0
-    if decades < 0.5:
-        return {}  # so near to each other that plotly takes ticks as on a linear axis
-    return {"dtick": "D2" if decades < 3 else max(1, round(decades / 5))}
-
-
 def _layout(name: str, role: str = "gradient", norms: Sequence[Any] = ()) -> dict[str, Any]:
     more: dict[str, Any] = {
         "height": 460,
-        "yaxis": {"type": "log", "domain": [0.56, 1.0], "tickformat": "~g", **_ticks(norms)},
+        "yaxis": {**log_axis(norms), "domain": [0.56, 1.0]},
         "xaxis": {"anchor": "y", "rangemode": "tozero", "tickformat": ",d"},
         "xaxis2": {
             "anchor": "y2",
