@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -68,10 +68,18 @@ class Trace(Interpreter):
     ) -> tuple[Tracer, ...]:
         outs = tuple(map(self.new, specs))
         params = {k: v.name if isinstance(v, np.dtype) else v for k, v in params.items()}
-        self.equations.append(Equation(op, inputs, tuple(o.extra for o in outs), params, _here()))
+        self.equations.append(Equation(op, inputs, tuple(o.extra for o in outs), params, self.here()))
         return outs
 
-    def _atom(self, op: Op, a: Any) -> Atom:
+    def here(self) -> str:
+        """"file:line" of the code that applies an op now."""
+        return _here()
+
+    def atom(self, a: Any, where: str) -> Atom:
+        """What stands in the graph for a value; an error says where it was met."""
+        return self._atom(Place(where), a)
+
+    def _atom(self, op: Op | Place, a: Any) -> Atom:
         if isinstance(a, Tracer) and a.interp is self:
             var: Var = a.extra
             return var
@@ -82,7 +90,7 @@ class Trace(Interpreter):
             return self.captured[id(a)][0]
         if isinstance(a, bool | int | float):
             return Literal(a)
-        array = np.array(operand(op, a))
+        array = np.array(operand(cast(Op, op), a))
         array.flags.writeable = False
         return Literal(array)
 
@@ -128,7 +136,7 @@ def trace(
     return Graph(inputs, tuple(interp.equations), outputs, tuple(value for _, value in extra)), out_structure
 
 
-class _Place:
+class Place:
     """Where a value that is no number was met, in place of the op that errors name."""
 
     elementwise = False
@@ -137,8 +145,8 @@ class _Place:
         self.name = name
 
 
-_RETURN: Any = _Place("the result of a traced function")
-_ARGUMENT: Any = _Place("a traced function")
+_RETURN: Any = Place("the result of a traced function")
+_ARGUMENT: Any = Place("a traced function")
 
 
 def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
