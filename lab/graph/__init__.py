@@ -9,10 +9,11 @@ from lab.graph.gradients import gradients
 from lab.graph.ir import Equation, Graph, Literal, Var
 from lab.graph.make import make_graph
 from lab.graph.parsing import parse
+from lab.graph.script import script
 from lab.graph.session import Session
 from lab.graph.verify import verify
 
 __all__ = [
     "Equation", "Graph", "Literal", "Session", "Var", "assign", "gradients", "make_graph", "parse", "placeholder",
-    "variable", "verify",
+    "script", "variable", "verify",
 ]  # fmt: skip

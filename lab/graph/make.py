@@ -67,7 +67,7 @@ class Trace(Interpreter):
         self, op: Op, inputs: tuple[Atom, ...], specs: Sequence[Spec], params: dict[str, Any]
     ) -> tuple[Tracer, ...]:
         outs = tuple(map(self.new, specs))
-        params = {k: v.name if isinstance(v, np.dtype) else v for k, v in params.items()}
+        params = {k: np.dtype(v).name if isinstance(v, np.dtype | type) else v for k, v in params.items()}
         self.equations.append(Equation(op, inputs, tuple(o.extra for o in outs), params, self.here()))
         return outs
 
