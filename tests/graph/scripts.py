@@ -248,6 +248,14 @@ def number_stays_weak(x):
     return x * k
 
 
+def tensor_then_number(x):
+    y = x
+    while lab.sum(x) < 5.0:
+        x = x + 1.0
+        y = 1 if lab.sum(x) < 2.0 else x
+    return x * y
+
+
 def total_takes_the_dtype(x):
     total = 0
     for i in range(3):
@@ -433,6 +441,7 @@ CASES = [
     (over_a_zip, [T(X)]),
     (set_in_the_loop, [T(X)]),
     (number_stays_weak, [T(F32)]),
+    (tensor_then_number, [T(F32[0])], [T(-1.0)], [9.0]),
     (total_takes_the_dtype, [T(F32)], [T(np.arange(3))]),
     (whole_numbers, [T(F32), 5], [T(X), -7]),
     (and_or_not, [1.0, -1.0], [1.0, 6.0], [-1.0, 2.0]),

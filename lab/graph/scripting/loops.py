@@ -181,7 +181,7 @@ class Loop:
             self._drop(name, str(why))
             return False
         self.carried[name] = Carried(structure, wide)
-        return all(w is start for w, start in zip(wide, known.starts, strict=True))
+        return all((w.dtype, w.soft) == (s.dtype, s.soft) for w, s in zip(wide, known.starts, strict=True))
 
     def _region(self, env: Env, turn: Turn, starts: list[Any], soft: list[bool]) -> list[Any]:
         if self.test is None:

@@ -157,7 +157,7 @@ def is_own(f: Any) -> bool:
     if not isinstance(f, FunctionType):
         return False
     file = f.__code__.co_filename
-    if file.startswith(_PACKAGES) or file.startswith("<f"):  # <frozen ...>, <formula ...>
+    if file.startswith((*_PACKAGES, "<frozen ", "<formula ")):
         return False
     return not file.startswith(_LIBRARY) or "site-packages" in file
 
