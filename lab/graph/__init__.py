@@ -10,10 +10,11 @@ from lab.graph.ir import Equation, Graph, Literal, Var
 from lab.graph.make import make_graph
 from lab.graph.parsing import parse
 from lab.graph.script import script
+from lab.graph.serial import load, save
 from lab.graph.session import Session
 from lab.graph.verify import verify
 
 __all__ = [
-    "Equation", "Graph", "Literal", "Session", "Var", "assign", "gradients", "make_graph", "parse", "placeholder",
-    "script", "variable", "verify",
+    "Equation", "Graph", "Literal", "Session", "Var", "assign", "gradients", "load", "make_graph", "parse",
+    "placeholder", "save", "script", "variable", "verify",
 ]  # fmt: skip

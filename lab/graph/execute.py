@@ -100,7 +100,7 @@ def _steps(graph: Graph) -> Replay:
     return replay
 
 
-def _is_plain(a: Any) -> bool:
+def is_plain(a: Any) -> bool:
     """A number, or a tensor on which nothing would be recorded."""
     return type(a) is float or type(a) is int or (type(a) is Tensor and (a.node is None or STATE.get().frozen >= 0))
 
@@ -110,7 +110,7 @@ def replayer(graph: Graph) -> Replay:
     plain = not any(e.op.collective for inner in graph.walk() for e in inner.equations)
 
     def replay(args: Sequence[Any]) -> list[Any]:
-        if not plain or not all(map(_is_plain, args)) or bus.operations:
+        if not plain or not all(map(is_plain, args)) or bus.operations:
             return run(graph, args)
         try:
             outs = run_arrays(graph, [a.value if isinstance(a, Tensor) else a for a in args])

@@ -6,6 +6,7 @@ branches and loops do stands in graphs inside their equations (`regions.py`).
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -19,8 +20,8 @@ from lab.shapes import Spec
 
 T = TypeVar("T")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-WORDS = frozenset({"bool", "float", "graph", "in", "inf", "int", "let", "nan", "slice"})
-"""What means something else in the text of a graph; a variable of that name has a "_" behind it."""
+WORDS = frozenset({"bool", "float", "graph", "inf", "int", "let", "nan", "slice", *keyword.kwlist})
+"""What means something else in the text of a graph or in Python; a variable of that name has a "_" behind it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,20 @@ def trace(
     return Graph(inputs, tuple(interp.equations), outputs, tuple(value for _, value in extra)), out_structure
 
 
+def trace_specs(f: Callable[..., Any], specs: Sequence[Spec]) -> Graph:
+    """The graph of a function of arrays of these shapes and dtypes, which uses nothing else.
+
+    Example:
+        >>> import lab
+        >>> trace_specs(lab.tanh, [Spec((2,), np.dtype("float32"))])
+        graph(a:f32[2]) { let
+            b:f32[2] = tanh(a)
+          in (b) }
+    """
+    ones = [np.broadcast_to(np.ones((), spec.dtype), spec.shape) for spec in specs]
+    return trace(f, ones, {}, weak=False)[0]
+
+
 class Place:
     """Where a value that is no number was met, in place of the op that errors name."""
 

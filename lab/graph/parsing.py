@@ -240,9 +240,8 @@ class _Reader:
                 key = self.word("the name of a graph")
                 self.take("=")
                 params[key] = self.graph(depth + 1)
-        places = [place for _, place in outs if place is not None]
-        if len(places) not in (0, len(outs)):
-            self._fail(line, "all results have a buffer, or none")
+        placed = any(place is not None for _, place in outs)
+        places = [-1 if place is None else place for _, place in outs] if placed else []
         return Equation(op, tuple(inputs), tuple(o for o, _ in outs), params, origin, tuple(places))
 
     def remark(self) -> str:

@@ -54,9 +54,9 @@ def _lines(graph: Graph, pad: int, origins: bool, constants: Constants) -> Itera
 
 def _equation(e: Equation, pad: int, origins: bool, constants: Constants) -> Iterator[str]:
     blank = " " * pad
-    places = e.buffer or (None,) * len(e.outs)
+    places = e.buffer or (-1,) * len(e.outs)
     outs = " ".join(
-        var_text(v) + ("" if place is None else f"@{place}") for v, place in zip(e.outs, places, strict=True)
+        var_text(v) + ("" if place < 0 else f"@{place}") for v, place in zip(e.outs, places, strict=True)
     )
     words = [atom_text(a, constants) for a in e.inputs]
     words += [f"{k}={value_text(v, constants)}" for k, v in e.params.items() if not isinstance(v, Graph)]

@@ -11,6 +11,7 @@ from lab.errors import GraphError, LabError
 from lab.graph.ir import Equation, Graph, Var
 from lab.graph.regions import REGIONS, Region
 from lab.graph.values import leaves_of
+from lab.graph.views import look_of
 from lab.ops.primitive import PRIMITIVES, Op
 from lab.shapes import Spec
 
@@ -159,9 +160,20 @@ def _buffers(graph: Graph) -> Iterator[str]:
         last.update({a.number: k for a in e.inputs if isinstance(a, Var)})
     last.update({a.number: len(graph.equations) for a in graph.outputs if isinstance(a, Var)})
     holds: dict[int, tuple[int, Var]] = {}
+    lies: dict[Var, int] = {}
     for k, e in enumerate(graph.equations):
+        if len(e.buffer) not in (0, len(e.outs)):
+            yield f"{len(e.buffer)} buffers for {len(e.outs)} results in {_first_line(e)}"
         for v, place in zip(e.outs, e.buffer, strict=False):
+            if place < 0:
+                continue
             until, held = holds.get(place, (-1, v))
-            if until > k or (until == k and held in e.outs):
-                yield f"buffer {place} still holds {held} in {_first_line(e)}"
-            holds[place] = last.get(v.number, k), v
+            x = e.inputs[0] if e.inputs else None
+            if isinstance(x, Var) and lies.get(x) == place and look_of(e) is not None:
+                until = max(until, last.get(v.number, k))  # a view: what it looks at is needed as long
+                holds[place] = until, v
+            else:
+                if until > k or (until == k and held in e.outs):
+                    yield f"buffer {place} still holds {held} in {_first_line(e)}"
+                holds[place] = last.get(v.number, k), v
+            lies[v] = place

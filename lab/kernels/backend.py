@@ -20,7 +20,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
-from lab.kernels import cache, scalars, special
+from lab.kernels import cache, running, scalars, special
 from lab.kernels.arguments import Argument
 
 CONTRACT = {"contract"}
@@ -78,7 +78,8 @@ def _teach_scalars() -> None:
     overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
     overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
     teach({function: frozenset(CONTRACT) for function in (*scalars.INLINED, *special.INLINED)}, inline=True)
-    teach({function: frozenset(CONTRACT) for function in special.CALLED})
+    teach({function: frozenset(CONTRACT) for function in (*special.CALLED, *running.CALLED)})
+    teach({function: frozenset({"reassoc", "nsz"}) for function in running.INLINED}, inline=True)
     for function, (single, double) in (scalars.BY_TYPE | special.BY_TYPE).items():
         by_type(function, single, double)
 
@@ -130,7 +131,9 @@ class DiskCache(_Cache):
         pass
 
 
-def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: frozenset[str]) -> Any:
+def dispatcher(
+    function: Callable[..., Any], name: str, source: str, fastmath: frozenset[str], *, apart: bool = False
+) -> Any:
     """A numba dispatcher for `function` that compiles nothing yet and keeps what it compiles on disk.
 
     Args:
@@ -138,8 +141,19 @@ def dispatcher(function: Callable[..., Any], name: str, source: str, fastmath: f
         name: begins the name of its file.
         source: text that changes whenever the compiled code would (lab.kernels itself is in the folder's name).
         fastmath: LLVM's flags; never all of them, since nan and inf must survive to be shown.
+        apart: the caller promises that no array overlaps one that is written. LLVM asks that at run time otherwise, and
+            gives up on loops with more than a few arrays.
     """
     made: Any = numba.njit(nogil=True, error_model="numpy", fastmath=set(fastmath))(function)
+    if apart:
+        usual = made._compiler._customize_flags
+
+        def customized(flags: Any) -> Any:  # numba knows the flag, and its decorator has no word for it
+            flags = usual(flags)
+            flags.noalias = True
+            return flags
+
+        made._compiler._customize_flags = customized
     made._cache = DiskCache(name, source)
     return made
 

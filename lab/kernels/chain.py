@@ -93,7 +93,7 @@ class Chain:
         return tuple(dtypes[name] for name in self.outputs)
 
 
-class _Value(NamedTuple):
+class Value(NamedTuple):
     """A piece of source: its dtype, or for a plain number None and the number."""
 
     text: str
@@ -101,19 +101,23 @@ class _Value(NamedTuple):
     number: float = 0.0
 
 
-def _number(value: float) -> _Value:
-    return _Value(repr(value), None, value)
+def _number(value: float) -> Value:
+    return Value(repr(value), None, value)
 
 
-_TAKEN = {
+TAKEN: set[str] = {
     *FUNCTIONS, "absolute", "f4", "f8", "inf", "nan", "k", "row", "column", "bool", "range", "fused", "n_rows",
     "n_columns",
 }  # fmt: skip
 
 
+RESERVED = ("in_", "out_", "v_", "row_", "to_", "kept_", "lanes_", "parts_", "part_", "sums_", "total_")
+"""How names begin that the sources of loops use themselves."""
+
+
 def local(name: str) -> str:
     """The name of a chain's value in the source: itself, or with "v_" in front where it would hide something."""
-    return f"v_{name}" if name in _TAKEN or name.startswith(("in_", "out_", "v_")) else name
+    return f"v_{name}" if name in TAKEN or name.startswith(RESERVED) else name
 
 
 def source_of(chain: Chain) -> str:
@@ -154,15 +158,15 @@ def _lines(chain: Chain) -> tuple[list[str], dict[str, str]]:
     dtypes = dict(chain.inputs)
     lines = []
     for step in chain.steps:
-        scope: dict[str, _Value] = {}
+        scope: dict[str, Value] = {}
         for parameter, argument in zip(step.parameters, step.arguments, strict=True):
             if isinstance(argument, str):
                 if argument not in dtypes:
                     raise KernelError("a step uses a value that is not there yet", given=f"{argument} in {step.name}")
-                scope[parameter] = _Value(local(argument), dtypes[argument])
+                scope[parameter] = Value(local(argument), dtypes[argument])
             else:
                 scope[parameter] = _number(argument)
-        value = _Writer(step.formula, scope).write(step.formula.tree.body)
+        value = Writer(step.formula, scope).write(step.formula.tree.body)
         if value.dtype is None:
             raise KernelError("a step of a chain depends on no array", given=f"{step.name} = {step.formula.text}")
         dtypes[step.name] = value.dtype
@@ -181,16 +185,16 @@ _COMPARE: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
-class _Writer:
+class Writer:
     """Writes one formula as source, with every number and conversion made explicit."""
 
-    def __init__(self, formula: Formula, scope: dict[str, _Value]) -> None:
+    def __init__(self, formula: Formula, scope: dict[str, Value]) -> None:
         self.formula, self.scope = formula, scope
 
     def refuse(self, why: str) -> KernelError:
         return KernelError(f"a formula cannot become a loop: {why}", given=self.formula.text, hint="NumPy can run it")
 
-    def write(self, node: ast.expr) -> _Value:
+    def write(self, node: ast.expr) -> Value:
         match node:
             case ast.Name(id=name):
                 if name not in self.scope and name in CONSTANTS:
@@ -205,12 +209,12 @@ class _Writer:
                 if value.dtype is None:
                     return _number(-value.number)
                 self.floating(value.dtype)
-                return _Value(f"(-{value.text})", value.dtype)
+                return Value(f"(-{value.text})", value.dtype)
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(op, self.write(left), self.write(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 (a, b), _ = self.promoted(self.write(left), self.write(right))
-                return _Value(f"({a} {_COMPARE[type(op)]} {b})", "bool")
+                return Value(f"({a} {_COMPARE[type(op)]} {b})", "bool")
             case ast.Call(func=ast.Name(id=name), args=arguments):
                 return self.call(name, [self.write(a) for a in arguments])
         raise self.refuse(type(node).__name__)
@@ -219,7 +223,7 @@ class _Writer:
         if dtype == "bool":
             raise self.refuse("arithmetic on bools only")
 
-    def promoted(self, *values: _Value) -> tuple[list[str], str]:
+    def promoted(self, *values: Value) -> tuple[list[str], str]:
         """The sources converted to their common dtype, and that dtype."""
         dtype = str(np.result_type(*(v.number if v.dtype is None else np.dtype(v.dtype) for v in values)))
         if dtype not in DTYPES:
@@ -227,23 +231,23 @@ class _Writer:
         cast = {"float32": "f4", "float64": "f8", "bool": "bool"}[dtype]
         return [v.text if v.dtype == dtype else f"{cast}({v.text})" for v in values], dtype
 
-    def binary(self, op: ast.operator, a: _Value, b: _Value) -> _Value:
+    def binary(self, op: ast.operator, a: Value, b: Value) -> Value:
         sign, compute = _BINARY[type(op)]
         if a.dtype is None and b.dtype is None:
             return _number(compute(a.number, b.number))
         if sign == "**" and b.dtype is None and a.dtype in ("float32", "float64"):
             # NumPy has shortcuts for -1, 0.5 and 2 as well; pow costs 20 times a product
             if b.number in (1, 2, 3, 4):
-                return _Value(f"({' * '.join([a.text] * int(b.number))})", a.dtype)
+                return Value(f"({' * '.join([a.text] * int(b.number))})", a.dtype)
             if b.number == 0.5:
-                return _Value(f"sqrt({a.text})", a.dtype)
+                return Value(f"sqrt({a.text})", a.dtype)
             if b.number == -1:
                 b, a, sign = a, _number(1.0), "/"
         (left, right), dtype = self.promoted(a, b)
         self.floating(dtype)
-        return _Value(f"({left} {sign} {right})", dtype)
+        return Value(f"({left} {sign} {right})", dtype)
 
-    def call(self, name: str, values: list[_Value]) -> _Value:
+    def call(self, name: str, values: list[Value]) -> Value:
         if len(values) != ARITY.get(name, 1):
             raise self.refuse(f"{name} has another number of arguments")
         scalar = "absolute" if name == "abs" else name
@@ -251,7 +255,7 @@ class _Writer:
             condition, *values = values
             test = condition.text if condition.dtype == "bool" else f"({condition.text} != 0)"
             (a, b), dtype = self.promoted(*values)
-            return _Value(f"where({test}, {a}, {b})", dtype)
+            return Value(f"where({test}, {a}, {b})", dtype)
         if all(v.dtype is None for v in values):
             raise self.refuse(f"{name} of plain numbers")
         texts, dtype = self.promoted(*values)
@@ -260,4 +264,4 @@ class _Writer:
         call = f"{scalar}({', '.join(texts)})"
         if name == "sinc_slope":  # computed in float64
             call = f"{'f4' if dtype == 'float32' else 'f8'}({call})"
-        return _Value(call, "bool" if name in _TRUTHS else dtype)
+        return Value(call, "bool" if name in _TRUTHS else dtype)

@@ -12,7 +12,9 @@ from lab import tree
 from lab.autograd.interpreter import Tracer
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
-from lab.graph.execute import replayer
+from lab.errors import ArgumentError
+from lab.graph.compiled import compiling
+from lab.graph.execute import Replay, replayer
 from lab.graph.ir import Graph, Var
 from lab.graph.make import is_weak, trace
 from lab.transforms.arguments import function, returned, taken
@@ -28,14 +30,22 @@ class Cached(NamedTuple):
     """For each result whether it is an input or a constant of the graph: such a one is handed out as a copy."""
 
 
-def _cached(graph: Graph, out_structure: tree.Structure) -> Cached:
+def _cached(graph: Graph, out_structure: tree.Structure, execute: Callable[[Graph], Replay]) -> Cached:
     known = set(graph.inputs)
     passed = tuple(not isinstance(a, Var) or a in known for a in graph.outputs)
-    return Cached(graph, replayer(graph), out_structure, passed)
+    return Cached(graph, execute(graph), out_structure, passed)
 
 
-def jit(f: Callable[..., Any]) -> Callable[..., Any]:
+EXECUTORS: dict[str, Callable[[Graph], Replay]] = {"interpreted": replayer, "compiled": compiling}
+"""By name what runs a graph: equation by equation with NumPy, or in fused loops over buffers that are kept."""
+
+
+def jit(f: Callable[..., Any], *, executor: str = "interpreted") -> Callable[..., Any]:
     """The same function, traced into a Graph at its first call for each combination of structure, shapes and dtypes.
+
+    Args:
+        executor: one of EXECUTORS. "compiled" takes seconds at the first call for new shapes of a new function, and
+            less time ever after.
 
     Tensors that f uses from outside become inputs, so that later changes to them are seen; NumPy arrays and what f
     reads by `float()`, `.item()` or as an index are fixed in the graph. Python numbers among the arguments are inputs
@@ -43,6 +53,7 @@ def jit(f: Callable[..., Any]) -> Callable[..., Any]:
     State fixes (kinks, named axes).
 
     Raises:
+        ArgumentError: an executor of another name.
         ConcretizationError: f asks for the value of a traced variable.
         UnsupportedError: an argument or a result that is not made of numbers.
 
@@ -53,6 +64,8 @@ def jit(f: Callable[..., Any]) -> Callable[..., Any]:
         (tensor(1.), tensor(1.), 1)
     """
     function(f, "jit")
+    if executor not in EXECUTORS:
+        raise ArgumentError("no executor has that name", given=repr(executor), hint=" or ".join(EXECUTORS))
     cache: dict[Any, Cached] = {}
 
     @functools.wraps(f)
@@ -64,7 +77,7 @@ def jit(f: Callable[..., Any]) -> Callable[..., Any]:
         key = structure, kinds, state.kinks, state.axes
         found = cache.get(key)
         if found is None:
-            found = _cached(*trace(f, args, kwargs, weak=True))
+            found = _cached(*trace(f, args, kwargs, weak=True), EXECUTORS[executor])
             if not any(isinstance(c, Tracer) for c in found.graph.captured):
                 # A value of an enclosing transform is good for this call only: the next would use a dead tracer.
                 cache[key] = found

@@ -1,0 +1,263 @@
+"""How the values of a part of a graph lie along the rows and columns of one space, and the program over rows they make.
+
+A space is the shape of the largest values; its last axis are the columns, all others together the rows. What may stand
+in one loop follows from that alone, so that the pass that forms the parts and the code that compiles them agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lab.errors import KernelError
+from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.kernels.chain import Step
+from lab.kernels.formula import Formula
+from lab.kernels.rowwise import About, Cast, Line, Match, Program, Reduce, describe
+from lab.shapes import Shape, normal_axes
+
+FLOATS = ("float32", "float64")
+HELD = (*FLOATS, "bool")
+"""Dtypes of values in a loop; labels of int64 are compared with the number of the column."""
+ALIASES = ("broadcast_to", "expand_dims", "reshape")
+"""Ops that only say how their operand lies."""
+SAME = Formula("x")
+
+
+class Space(NamedTuple):
+    """Rows and columns.
+
+    Attributes:
+        shape: of a value that has an entry for each column of each row.
+    """
+
+    shape: Shape
+
+    @property
+    def n_columns(self) -> int:
+        return self.shape[-1]
+
+    @property
+    def n_rows(self) -> int:
+        return math.prod(self.shape[:-1])
+
+    def layout(self, shape: Shape) -> str:
+        """How an operand of this shape lies beside a full value, "" if it does not.
+
+        Example:
+            >>> space = Space((4, 3))
+            >>> [space.layout(s) for s in ((4, 3), (3,), (1, 3), (4, 1), (), (4,))]
+            ['full', 'row', 'row', 'column', 'single', '']
+        """
+        if len(shape) > len(self.shape):
+            return "single" if math.prod(shape) == 1 else ""
+        padded = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
+        if padded == self.shape:
+            return "full"
+        if math.prod(padded) == 1:
+            return "single"
+        if padded[:-1] == self.shape[:-1] and padded[-1] == 1:
+            return "column"
+        return "row" if math.prod(padded[:-1]) == 1 and padded[-1] == self.shape[-1] else ""
+
+    def is_column(self, shape: Shape) -> bool:
+        """Whether it is the shape of one value for each row, with or without the axis of the columns."""
+        return tuple(shape) in (self.shape[:-1], (*self.shape[:-1], 1))
+
+
+class Part:
+    """Some equations in order, as far as they fit one space.
+
+    Attributes:
+        space: rows and columns.
+        layouts: by number of a variable that is made here how it lies; "end" for what is there after all rows.
+        lines: what the program does.
+        operands: variables from outside, each with its layout.
+    """
+
+    def __init__(self, space: Space, makers: Mapping[int, Equation]) -> None:
+        self.space, self._makers = space, makers
+        self.layouts: dict[int, str] = {}
+        self.equations: list[Equation] = []
+        self.lines: list[Line] = []
+        self.operands: dict[Var, str] = {}
+        self.aliases: list[Equation] = []
+        self._about: dict[str, About] = {}
+
+    def copy(self) -> Part:
+        """Another one that can be changed."""
+        new = Part(self.space, self._makers)
+        new.layouts, new.equations = dict(self.layouts), list(self.equations)
+        new.lines, new.operands, new.aliases = list(self.lines), dict(self.operands), list(self.aliases)
+        new._about = dict(self._about)
+        return new
+
+    def take(self, e: Equation) -> bool:
+        """Add an equation, if it fits; whether it did."""
+        if len(e.outs) != 1 or not all(n for n in e.out.spec.shape):
+            return False
+        mark = len(self.lines), len(self.aliases), dict(self.operands)
+        try:
+            layout = self._reduce(e) if e.op.name in ("sum", "max", "min") else self._step(e)
+        except KernelError:
+            layout = ""
+        if not layout:
+            del self.lines[mark[0] :], self.aliases[mark[1] :]
+            self.operands = mark[2]
+            return False
+        self.layouts[e.out.number] = layout
+        self.equations.append(e)
+        return True
+
+    # --- operands ---
+
+    def _operand(self, a: Atom, layout: str) -> str | float | None:
+        """The name or the number of an operand that is to lie like this; None if it does not."""
+        if isinstance(a, Literal):
+            value = np.asarray(a.value)
+            return value.reshape(-1)[0].item() if value.size and np.all(value == value.reshape(-1)[0]) else None
+        seen = []
+        while a.number not in self.layouts:
+            maker = self._makers.get(a.number)
+            if maker is None or maker.op.name not in ALIASES or not isinstance(maker.inputs[0], Var):
+                break
+            below = maker.inputs[0]
+            if maker.op.name == "broadcast_to":
+                layout = self._layout(below, layout)
+            elif math.prod(below.spec.shape) != math.prod(a.spec.shape) or layout == "full":
+                break
+            if not layout:
+                return None
+            seen.append(maker)
+            a = below
+        if a.number in self.layouts:
+            return str(a) if self.layouts[a.number] == layout and self._add_aliases(seen) else None
+        if a.weak or a.spec.dtype.name not in (*HELD, "int64") or self.operands.get(a, layout) != layout:
+            return None
+        self._add_aliases(seen)
+        self.operands[a] = layout
+        self._about.setdefault(str(a), About(a.spec.dtype.name, layout, 0, ""))
+        return str(a)
+
+    def _add_aliases(self, seen: list[Equation]) -> bool:
+        self.aliases += [e for e in reversed(seen) if e not in self.aliases]
+        return True
+
+    def _layout(self, v: Var, wanted: str) -> str:
+        """How what is broadcast lies, if the result lies as wanted."""
+        if wanted == "full":
+            return self.space.layout(v.spec.shape)
+        if wanted == "column" and self.space.is_column(v.spec.shape):
+            return "column"
+        if v.spec.size == 1:
+            return "single"
+        return "row" if wanted == "row" and v.spec.size == self.space.n_columns else ""
+
+    # --- equations ---
+
+    def _reduce(self, e: Equation) -> str:
+        x, n = e.inputs[0], len(e.inputs[0].spec.shape)
+        if not isinstance(x, Var) or x.spec.dtype.name not in FLOATS or e.out.spec.dtype != x.spec.dtype:
+            return ""
+        axes, name = normal_axes(e.params["axis"], n), str(e.out)
+        if tuple(x.spec.shape) == self.space.shape:
+            of = self._operand(x, "full")
+            over = {(n - 1,): "columns", tuple(range(n - 1)): "rows", tuple(range(n)): "all"}.get(axes, "")
+        elif self.space.is_column(x.spec.shape) and axes == tuple(range(n)):
+            of, over = self._operand(x, "column"), "all"
+        else:
+            return ""
+        if not isinstance(of, str) or not over or (e.op.name != "sum" and over != "columns"):
+            return ""
+        self._enter(Reduce(name, e.op.name, of, over))
+        return "column" if over == "columns" else "end"
+
+    def _step(self, e: Equation) -> str:
+        dtype = e.out.spec.dtype.name
+        shape = tuple(e.out.spec.shape)
+        if shape == self.space.shape:
+            layout = "full"
+        elif self.space.is_column(shape):
+            layout = "column"
+        else:
+            return ""
+        if dtype not in HELD:
+            return ""
+        if e.op.name == "one_hot":
+            return self._one_hot(e, layout, dtype)
+        if not e.op.formula and e.op.name != "cast":
+            return ""
+        arguments, layouts = [], set()
+        for a in e.inputs:
+            own = self._layout_of(a, layout)
+            found = self._operand(a, own) if own else None
+            if found is None or (isinstance(a, Var) and a.spec.dtype.name not in HELD):
+                return ""
+            arguments.append(found)
+            layouts.add(own)
+        if e.op.name == "cast":
+            if not isinstance(arguments[0], str):
+                return ""
+            line: Line = Cast(str(e.out), arguments[0], dtype)
+        else:
+            words = [*e.op.arguments, *e.params]
+            line = Step(str(e.out), Formula(e.op.formula), tuple(words), (*arguments, *map(float, e.params.values())))
+        made = self._enter(line)
+        if made.dtype != dtype or (layout == "full" and made.layout != "full"):
+            return ""
+        return layout if made.layout == layout else ""
+
+    def _layout_of(self, a: Atom, layout: str) -> str:
+        """How an operand lies beside a result that lies like this."""
+        if isinstance(a, Literal) or a.spec.size == 1:
+            return "single" if not (isinstance(a, Var) and self.layouts.get(a.number) == "column") else "column"
+        if layout == "full":
+            return self.space.layout(a.spec.shape)
+        return "column" if self.space.is_column(a.spec.shape) else ""
+
+    def _one_hot(self, e: Equation, layout: str, dtype: str) -> str:
+        labels = e.inputs[0]
+        if layout != "full" or not isinstance(labels, Var) or labels.spec.dtype != np.int64 or dtype not in FLOATS:
+            return ""
+        of = self._operand(labels, "column") if self.space.is_column(labels.spec.shape) else None
+        if not isinstance(of, str):
+            return ""
+        self._enter(Match(f"{e.out}_", of))
+        self._enter(Cast(str(e.out), f"{e.out}_", dtype))
+        return "full"
+
+    def _enter(self, line: Line) -> About:
+        """Add a line; what is known of what it makes."""
+        made = describe(line, self._about)
+        self._about[line.name] = made
+        self.lines.append(line)
+        return made
+
+    def program(self, outputs: Sequence[Var]) -> Program:
+        """The program that makes these of its values."""
+        inputs = tuple((str(v), v.spec.dtype.name, layout) for v, layout in self.operands.items())
+        return Program(inputs, tuple(self.lines), tuple(map(str, outputs)))
+
+
+def part_of(body: Graph) -> Part:
+    """The equations of the graph inside a fused equation, as a part.
+
+    Raises:
+        KernelError: they do not fit one space.
+    """
+    makers = {v.number: e for e in body.equations for v in e.outs}
+    real = [e for e in body.equations if e.op.name not in ALIASES]
+    for e in real:
+        part = Part(space_of(e), makers)
+        if all(part.take(other) for other in real):
+            return part
+    raise KernelError("equations that do not fit one loop", given=str(body).splitlines()[0])
+
+
+def space_of(e: Equation) -> Space:
+    """The space that an equation would begin."""
+    shape = e.inputs[0].spec.shape if e.op.name in ("sum", "max", "min") else e.out.spec.shape
+    return Space(tuple(shape) or (1,))

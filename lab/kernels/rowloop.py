@@ -1,0 +1,140 @@
+"""The compiled loop of a program over rows, with its twin in NumPy."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.kernels import running
+from lab.kernels.fuse import load_source
+from lab.kernels.kernel import have_numba
+from lab.kernels.namespaces import numpy_namespace, scalar_namespace
+from lab.kernels.rowwise import Cast, Match, Program, Reduce, source_of
+
+_lock = threading.RLock()
+_loops: dict[str, RowLoop] = {}
+
+
+def row_loop(program: Program) -> RowLoop:
+    """The loop of a program; equal programs share one.
+
+    Example:
+        >>> from lab.kernels.chain import Step
+        >>> from lab.kernels.formula import Formula
+        >>> softmax = Program((("x", "float64", "full"),), (
+        ...     Reduce("m", "max", "x", "columns"), Step("e", Formula("exp(x - m)"), ("x", "m"), ("x", "m")),
+        ...     Reduce("s", "sum", "e", "columns"), Step("y", Formula("e / s"), ("e", "s"), ("e", "s"))), ("y",))
+        >>> out = np.empty((1, 2))
+        >>> row_loop(softmax).run(np.zeros((1, 2)), out, 1, 2)
+        >>> out
+        array([[0.5, 0.5]])
+    """
+    key = repr((program.inputs, program.output_dtypes)) + source_of(program)
+    with _lock:
+        return _loops.setdefault(key, RowLoop(program, key))
+
+
+class RowLoop:
+    """One loop for a whole program.
+
+    Attributes:
+        program: what it computes.
+        source: the Python source of the loop.
+        name: of its module and of its file in the cache.
+        run: `run(*inputs, *outputs, n_rows, n_columns)` without any check: full operands are contiguous arrays of two
+            axes, the others of one, and no output overlaps anything. Replaced by the compiled function once that is
+            there: read the attribute again after `compile()`.
+        loaded: how the compiled function came: "compiled", "loaded" from the cache, "numpy", or "" before.
+    """
+
+    __slots__ = ("_key", "loaded", "name", "program", "run", "source")
+
+    def __init__(self, program: Program, key: str) -> None:
+        self.program, self.source, self._key, self.loaded = program, source_of(program), key, ""
+        self.name = f"r_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        self.run: Callable[..., Any] = self._first
+
+    def compile(self) -> None:
+        """Make `run` the compiled loop, or the NumPy twin where numba is missing."""
+        if not have_numba():
+            self.run, self.loaded = self.twin, "numpy"
+            return
+        from lab.kernels import backend
+        from lab.kernels.arguments import Argument
+
+        with _lock:
+            if self.loaded:
+                return
+            loop = load_source(self.name, self.source, _scope()).fused
+            made = backend.dispatcher(loop, self.name, self._key, frozenset(), apart=True)
+            p = self.program
+            arrays = [(d, 2 if layout == "full" else 1, False) for _, d, layout in p.inputs]
+            layouts = map(p.layout, p.outputs)
+            pairs = zip(p.output_dtypes, layouts, strict=True)
+            arrays += [(d, 2 if layout == "full" else 1, True) for d, layout in pairs]
+            arguments = [Argument(f"a{i}", d, ndim, written) for i, (d, ndim, written) in enumerate(arrays)]
+            numbers = [Argument(name, "int64", 0, False) for name in ("n_rows", "n_columns")]
+            self.loaded = backend.compile_for(made, (*arguments, *numbers), "float32")
+            self.run = made
+
+    def _first(self, *arguments: Any) -> Any:
+        self.compile()
+        return self.run(*arguments)
+
+    def twin(self, *arguments: Any) -> int:
+        """The same as `run`, line by line in NumPy."""
+        p, n_columns = self.program, arguments[-1]
+        arrays = arguments[: len(p.inputs)]
+        outputs = arguments[len(p.inputs) : -2]
+        values: dict[str, Any] = {
+            name: _spread(array, layout) for (name, _, layout), array in zip(p.inputs, arrays, strict=True)
+        }
+        with np.errstate(all="ignore"):
+            for line in p.lines:
+                if isinstance(line, Match):
+                    values[line.name] = np.arange(n_columns) == values[line.of]
+                elif isinstance(line, Cast):
+                    values[line.name] = values[line.of].astype(line.dtype)
+                elif isinstance(line, Reduce):
+                    values[line.name] = _reduced(line, values[line.of])
+                else:
+                    formula = line.formula.compile(numpy_namespace(), line.parameters)
+                    values[line.name] = formula(*(values[a] if isinstance(a, str) else a for a in line.arguments))
+        for name, out in zip(p.outputs, outputs, strict=True):
+            out.reshape(-1)[...] = np.broadcast_to(values[name], _shape(p.layout(name), arguments)).reshape(-1)
+        return max((_wrong(values[x.of], n_columns) for x in p.lines if isinstance(x, Match)), default=-1)
+
+
+def _spread(array: NDArray[Any], layout: str) -> NDArray[Any]:
+    return array if layout == "full" else array[:, None] if layout == "column" else array[None, :]
+
+
+def _wrong(labels: NDArray[Any], n_columns: int) -> int:
+    """The last row whose label names no column, -1 if there is none."""
+    return int(max(np.flatnonzero((labels < 0) | (labels >= n_columns)), default=-1))
+
+
+def _reduced(line: Reduce, of: NDArray[Any]) -> NDArray[Any]:
+    axis: Any = {"columns": 1, "rows": 0, "all": (0, 1)}[line.over]
+    if line.kind == "sum":
+        return np.asarray(of.sum(axis=axis, keepdims=True, dtype=np.float64), of.dtype)
+    compare = np.maximum if line.kind == "max" else np.minimum
+    return np.asarray(compare.reduce(of, axis=axis, keepdims=True))
+
+
+def _shape(layout: str, arguments: tuple[Any, ...]) -> tuple[int, int]:
+    n_rows, n_columns = arguments[-2:]
+    return {"full": (n_rows, n_columns), "row": (1, n_columns), "column": (n_rows, 1), "single": (1, 1)}[layout]
+
+
+def _scope() -> dict[str, Any]:
+    functions = {("absolute" if name == "abs" else name): function for name, function in scalar_namespace().items()}
+    helpers = {f.__name__: f for f in (*running.INLINED, *running.CALLED)}
+    numbers = {"f4": np.float32, "f8": np.float64, "float32": np.float32, "float64": np.float64, "bool": np.bool_,
+               "inf": np.inf, "nan": np.nan, "LANES": running.LANES}  # fmt: skip
+    return {**numbers, "empty": np.empty, "zeros": np.zeros, **helpers, **functions}

@@ -1,0 +1,400 @@
+"""A program over the rows of arrays as a value: elementwise steps; sums and maxima along rows, down them and of all.
+
+Softmax, layer norm, a loss with its gradient, a bias with its activation and the sums of their gradients are programs
+like this. The source of its one loop goes row by row, in phases: what a row's sum is needed for comes in a later phase
+over the same row, which is in the cache by then.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from lab.errors import KernelError
+from lab.kernels.chain import DTYPES, LAYOUTS, TAKEN, Step, Value, Writer, local
+
+REDUCTIONS = ("sum", "max", "min")
+OVER = ("columns", "rows", "all")
+"""What a reduction adds up: the entries of each row, the rows of each column, everything."""
+BLOCK = 4096
+"""Entries whose sum is taken in their own dtype before it goes on in float64."""
+ROWS = 64
+"""Rows whose sums are taken in their own dtype before they go on in float64."""
+
+
+class Reduce(NamedTuple):
+    """One reduction: `name` is the sum, the maximum or the minimum of the value `of`."""
+
+    name: str
+    kind: str
+    of: str
+    over: str
+
+
+class Match(NamedTuple):
+    """`name` holds in the column that the integer `of` of the row names, and nowhere else."""
+
+    name: str
+    of: str
+
+
+class Cast(NamedTuple):
+    """`name` is `of` in another dtype."""
+
+    name: str
+    of: str
+    dtype: str
+
+
+Line: TypeAlias = Step | Reduce | Match | Cast
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps over arrays of rows and columns.
+
+    Attributes:
+        inputs: (name, dtype, layout) of each; float32, float64 or bool, of a column also int64.
+        lines: in order; a line may use inputs and lines before it.
+        outputs: names of the values that are written.
+
+    Raises:
+        KernelError: a dtype, a name, a layout or a formula that a loop cannot hold.
+
+    Example:
+        >>> from lab.kernels.formula import Formula
+        >>> sums = Program((("x", "float32", "full"),), (Reduce("s", "sum", "x", "columns"),
+        ...     Step("y", Formula("x / s"), ("x", "s"), ("x", "s"))), ("y",))
+        >>> sums.layout("s"), sums.layout("y"), sums.phase("y")
+        ('column', 'full', 1)
+    """
+
+    inputs: tuple[tuple[str, str, str], ...]
+    lines: tuple[Line, ...]
+    outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        names = [name for name, _, _ in self.inputs] + [line.name for line in self.lines]
+        bad = [name for name in names if not name.isidentifier() or keyword.iskeyword(name) or not name.isascii()]
+        if bad or len(set(names)) != len(names):
+            raise KernelError("names in a program are different identifiers", given=", ".join(names))
+        if not self.outputs or not set(self.outputs) <= {line.name for line in self.lines}:
+            raise KernelError("the outputs of a program are names of its lines", given=", ".join(self.outputs))
+        about: dict[str, About] = {}
+        for name, dtype, layout in self.inputs:
+            if layout not in LAYOUTS or (dtype == "int64" and layout != "column"):
+                raise KernelError("a program needs a layout for each input", given=f"{name}: {dtype} {layout}")
+            about[name] = About(dtype, layout, 0, "")
+        for line in self.lines:
+            about[line.name] = describe(line, about)
+        object.__setattr__(self, "_about", about)
+        steps = [line.name for line in self.lines if not isinstance(line, Reduce) and about[line.name].layout == "row"]
+        if set(steps) & set(self.outputs):
+            raise KernelError("a value of one for each column is no output, but a sum", given=", ".join(steps))
+
+    def about(self, name: str) -> About:
+        """What is known of a value."""
+        found: dict[str, About] = self._about  # type: ignore[attr-defined]
+        return found[name]
+
+    def layout(self, name: str) -> str:
+        """How a value lies: entry by entry, one for each column (row), one for each row (column), or one."""
+        return self.about(name).layout
+
+    def phase(self, name: str) -> int:
+        """In which pass over a row it is there."""
+        return self.about(name).phase
+
+    @property
+    def output_dtypes(self) -> tuple[str, ...]:
+        """The dtype of each output, as NumPy would give it."""
+        return tuple(self.about(name).dtype for name in self.outputs)
+
+
+class About(NamedTuple):
+    """What is known of a value: dtype, layout, phase, and the source of the step that makes it."""
+
+    dtype: str
+    layout: str
+    phase: int
+    text: str
+
+
+def describe(line: Line, about: dict[str, About]) -> About:
+    """What is known of the value that a line makes.
+
+    Raises:
+        KernelError: a loop cannot hold it.
+    """
+    if isinstance(line, Match):
+        return About("bool", "full", about[line.of].phase, f"column == {local(line.of)}")
+    if isinstance(line, Cast):
+        return _cast(line, about)
+    return _reduction(line, about) if isinstance(line, Reduce) else _step(line, about)
+
+
+def _there(name: str, line: Line, about: dict[str, About]) -> About:
+    """What is known of an operand."""
+    known = about.get(name)
+    if known is None or known.phase == LAST or known.dtype == "int64":
+        raise KernelError("a line uses a value that is not there, or no number", given=f"{name} in {line.name}")
+    return known
+
+
+def _cast(line: Cast, about: dict[str, About]) -> About:
+    of = _there(line.of, line, about)
+    if line.dtype not in DTYPES:
+        raise KernelError("a program cannot cast like this", given=str(line))
+    text = f"{local(line.of)} != 0" if line.dtype == "bool" else f"{line.dtype}({local(line.of)})"
+    return About(line.dtype, of.layout, of.phase, text)
+
+
+def _reduction(line: Reduce, about: dict[str, About]) -> About:
+    of = _there(line.of, line, about)
+    if line.kind not in REDUCTIONS or line.over not in OVER:
+        raise KernelError("a program cannot reduce like this", given=str(line))
+    if of.dtype == "bool" or (line.kind != "sum" and line.over != "columns"):
+        raise KernelError("floats are summed in every direction, and compared along rows", given=str(line))
+    if of.layout != "full" and (of.layout, line.over) != ("column", "all"):
+        raise KernelError("what is reduced lies entry by entry", given=f"{line}: {of.layout}")
+    layout = {"columns": "column", "rows": "row", "all": "single"}[line.over]
+    return About(of.dtype, layout, of.phase + 1 if line.over == "columns" else LAST, "")
+
+
+def _step(line: Step, about: dict[str, About]) -> About:
+    scope: dict[str, Value] = {}
+    layouts, phase = set(), 0
+    for parameter, argument in zip(line.parameters, line.arguments, strict=True):
+        if not isinstance(argument, str):
+            scope[parameter] = Value(repr(argument), None, argument)
+            continue
+        known = _there(argument, line, about)
+        scope[parameter] = Value(local(argument), known.dtype)
+        layouts.add(known.layout)
+        phase = max(phase, known.phase)
+    value = Writer(line.formula, scope).write(line.formula.tree.body)
+    if value.dtype is None:
+        raise KernelError("a step of a program depends on no array", given=f"{line.name} = {line.formula.text}")
+    mixed = "full" in layouts or {"row", "column"} <= layouts
+    layout = "full" if mixed else next((k for k in ("row", "column") if k in layouts), "single")
+    return About(value.dtype, layout, phase, value.text)
+
+
+LAST = 1 << 20
+"""The phase of what is there only when all rows are done."""
+
+
+def source_of(program: Program) -> str:
+    """The Python source of `fused(inputs..., outputs..., n_rows, n_columns)`.
+
+    A full operand is an array of two axes; the others have one, a single one entry. Where labels are compared with the
+    columns it returns a row whose label names none, -1 if there is no such row.
+
+    Example:
+        >>> from lab.kernels.formula import Formula
+        >>> print(source_of(Program((("x", "float32", "full"), ("b", "float32", "row")),
+        ...     (Step("y", Formula("x + b"), ("x", "b"), ("x", "b")),), ("y",))))
+        def fused(in_x, in_b, out_y, n_rows, n_columns):
+            for row in range(n_rows):
+                row_x = in_x[row]
+                to_y = out_y[row]
+                for column in range(n_columns):
+                    x = row_x[column]
+                    b = in_b[column]
+                    y = (x + b)
+                    to_y[column] = y
+    """
+    return "\n".join(_Source(program).lines())
+
+
+class _Source:
+    """What the writing of one source needs to know: which values are needed again in a later phase."""
+
+    def __init__(self, program: Program) -> None:
+        self.p = program
+        self.full_inputs = [name for name, _, layout in program.inputs if layout == "full"]
+        steps = [x for x in program.lines if not isinstance(x, Reduce)]
+        self.steps = steps
+        self.matches = [x for x in steps if isinstance(x, Match)]
+        self.reduces = [x for x in program.lines if isinstance(x, Reduce)]
+        self.along = [r for r in self.reduces if r.over == "columns"]
+        self.compared = [r for r in self.along if r.kind != "sum"]
+        self.down = [r for r in self.reduces if r.over == "rows" and program.layout(r.of) == "full"]
+        self.totals = [r for r in self.reduces if program.layout(r.name) == "single"]
+        self.last = max((program.phase(x.name) for x in steps), default=0)
+        self.last = max([self.last, *(program.phase(r.of) for r in self.reduces)])
+        self.by_name = {x.name: x for x in steps}
+        self.kept = self._kept()
+
+    def _uses(self) -> Iterator[tuple[str, int]]:
+        """Every full value, and a phase in which it is read."""
+        for line in self.steps:
+            phase = self.p.phase(line.name)
+            yield from ((name, phase) for name in _operands(line))
+        yield from ((r.of, self.p.phase(r.of)) for r in self.reduces)
+
+    def _kept(self) -> set[str]:
+        """Full values of steps that a later phase, or a comparison of a whole row, reads again."""
+        made = {x.name for x in self.steps if self.p.layout(x.name) == "full" and not _is_cheap(x)}
+        later = {name for name, phase in self._uses() if name in made and phase > self.p.phase(name)}
+        return later | {r.of for r in self.compared if r.of in self.by_name}
+
+    def place(self, name: str) -> str:
+        """The row in which a kept value stands."""
+        return f"to_{name}" if name in self.p.outputs else f"kept_{name}"
+
+    def lines(self) -> Iterator[str]:
+        p = self.p
+        arrays = [*(f"in_{n}" for n, _, _ in p.inputs), *(f"out_{n}" for n in p.outputs)]
+        yield f"def fused({', '.join(arrays)}, n_rows, n_columns):"
+        for name, _, layout in p.inputs:
+            if layout == "single":
+                yield f"    {local(name)} = in_{name}[0]"
+        yield from (f"    {line}" for line in self._columns_of(-1, "single"))
+        for name in sorted(self.kept - set(p.outputs)):
+            yield f"    kept_{name} = empty(n_columns, {p.about(name).dtype})"
+        if self.compared:
+            yield from (f"    lanes_{r.name} = empty(LANES, {p.about(r.of).dtype})" for r in self.compared)
+        for r in self.down:
+            yield f"    parts_{r.name} = zeros(n_columns, {p.about(r.of).dtype})"
+            yield f"    sums_{r.name} = zeros(n_columns, float64)"
+        yield from (f"    total_{r.name} = 0.0" for r in self.totals)
+        if self.matches:
+            yield "    wrong = -1"
+        pad = "    "
+        if self.down:
+            yield f"    for first in range(0, n_rows, {ROWS}):"
+            yield f"        for row in range(first, min(first + {ROWS}, n_rows)):"
+            pad = " " * 8
+        else:
+            yield "    for row in range(n_rows):"
+        yield from (f"{pad}    {line}" for line in self._row())
+        for r in self.down:
+            yield f"{pad}add_to(parts_{r.name}, sums_{r.name})"
+        for r in self.down:
+            if r.name in p.outputs:
+                yield "    for column in range(n_columns):"
+                yield f"        out_{r.name}[column] = sums_{r.name}[column]"
+        yield from (f"    out_{r.name}[0] = total_{r.name}" for r in self.totals if r.name in p.outputs)
+        yield from (
+            f"    out_{x.name}[0] = {local(x.name)}"
+            for x in self.steps
+            if x.name in p.outputs and p.layout(x.name) == "single"
+        )
+        if self.matches:
+            yield "    return wrong"
+
+    def _row(self) -> Iterator[str]:
+        """The body of the loop over rows."""
+        p = self.p
+        yield from (f"row_{name} = in_{name}[row]" for name in self.full_inputs)
+        yield from (f"to_{name} = out_{name}[row]" for name in p.outputs if p.layout(name) == "full")
+        yield from (f"{local(name)} = in_{name}[row]" for name, _, layout in p.inputs if layout == "column")
+        for of in dict.fromkeys(x.of for x in self.matches):
+            yield f"if {local(of)} < 0 or {local(of)} >= n_columns:"
+            yield "    wrong = row"
+        for phase in range(self.last + 1):
+            for r in self.along:
+                if p.phase(r.name) == phase:
+                    yield f"{local(r.name)} = {self._along(r)}"
+                    if r.name in p.outputs:
+                        yield f"out_{r.name}[row] = {local(r.name)}"
+            yield from self._columns_of(phase, "column")
+            yield from self._phase(phase)
+        for r in self.along:
+            if p.phase(r.name) == self.last + 1:
+                yield f"{local(r.name)} = {self._along(r)}"
+                if r.name in p.outputs:
+                    yield f"out_{r.name}[row] = {local(r.name)}"
+
+    def _along(self, r: Reduce) -> str:
+        """A row's sum or largest entry, once the row has been passed over."""
+        if r.kind == "sum":
+            return f"{self.p.about(r.of).dtype}(total_{r.name})"
+        row = f"row_{r.of}" if r.of in self.full_inputs else self.place(r.of)
+        return f"{'largest' if r.kind == 'max' else 'smallest'}({row}, lanes_{r.name})"
+
+    def _columns_of(self, phase: int, layout: str) -> Iterator[str]:
+        """Steps of one value for each row (or in all) that stand before the pass of that phase."""
+        for line in self.steps:
+            about = self.p.about(line.name)
+            if about.layout == layout and phase in (about.phase, -1):
+                yield f"{local(line.name)} = {about.text}"
+                if layout == "column" and line.name in self.p.outputs:
+                    yield f"out_{line.name}[row] = {local(line.name)}"
+        for r in self.reduces:
+            of = self.p.about(r.of)
+            if layout == "column" and of.layout == "column" and of.phase == phase:
+                yield f"total_{r.name} += {local(r.of)}"
+
+    def _phase(self, phase: int) -> Iterator[str]:
+        """One pass over a row."""
+        p = self.p
+        steps = [x for x in self.steps if p.layout(x.name) == "full" and p.phase(x.name) == phase]
+        steps = [x for x in steps if x.name in p.outputs or x.name in self.kept]
+        down = [r for r in self.down if p.phase(r.of) == phase]
+        sums = [r for r in self.along if r.kind == "sum" and p.phase(r.of) == phase]
+        totals = [r for r in self.totals if p.layout(r.of) == "full" and p.phase(r.of) == phase]
+        if not (steps or down or sums or totals):
+            return
+        yield from (f"total_{r.name} = 0.0" for r in sums)
+        pad = ""
+        if sums or totals:
+            yield f"for start in range(0, n_columns, {BLOCK}):"
+            pad = "    "
+            yield from (f"    part_{r.name} = {p.about(r.of).dtype}(0.0)" for r in (*sums, *totals))
+            yield f"    for column in range(start, min(start + {BLOCK}, n_columns)):"
+        else:
+            yield "for column in range(n_columns):"
+        yield from (f"{pad}    {line}" for line in self._entry(steps, [*down, *sums, *totals]))
+        yield from (f"{pad}total_{r.name} += part_{r.name}" for r in (*sums, *totals))
+
+    def _entry(self, steps: list[Step | Match | Cast], reduces: list[Reduce]) -> Iterator[str]:
+        """What is done with one entry: what is written or summed, and whatever that is made of."""
+        there: set[str] = set()
+        mine = {x.name for x in steps}
+        for x in steps:
+            yield from self._need(x.name, mine, there)
+            yield f"{self.place(x.name)}[column] = {local(x.name)}"
+        for r in reduces:
+            yield from self._need(r.of, mine, there)
+            if r.over == "rows":
+                yield f"parts_{r.name}[column] += {local(r.of)}"
+            else:
+                yield f"part_{r.name} = plus(part_{r.name}, {local(r.of)})"
+
+    def _need(self, name: str, mine: set[str], there: set[str]) -> Iterator[str]:
+        """The source of a value of this entry, after that of what it is made of."""
+        p = self.p
+        if name in there or p.layout(name) in ("column", "single"):
+            return
+        there.add(name)
+        if name in self.full_inputs:
+            yield f"{local(name)} = row_{name}[column]"
+        elif name not in self.by_name:
+            yield f"{local(name)} = in_{name}[column]"
+        elif name in self.kept and name not in mine:
+            yield f"{local(name)} = {self.place(name)}[column]"
+        else:
+            for a in _operands(self.by_name[name]):
+                yield from self._need(a, mine, there)
+            yield f"{local(name)} = {p.about(name).text}"
+
+
+def _operands(line: Step | Match | Cast) -> list[str]:
+    return [line.of] if isinstance(line, Match | Cast) else [a for a in line.arguments if isinstance(a, str)]
+
+
+def _is_cheap(line: Step | Match | Cast) -> bool:
+    """Whether computing it again costs less than keeping it."""
+    if isinstance(line, Match | Cast):
+        return True
+    return "/" not in line.formula.text and not line.formula.functions - {"where", "maximum", "minimum"}
+
+
+TAKEN.update({
+    "row", "wrong", "n_rows", "n_columns", "first", "start", "empty", "zeros", "plus", "largest", "smallest", "add_to",
+    "LANES", "float32", "float64", "min",
+})  # fmt: skip
