@@ -7,7 +7,6 @@ with both its ways, a loop a region with one turn, and the same graph serves for
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -71,8 +70,7 @@ class Script:
 
     def _made(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Made, list[Any]]:
         """The graph for these arguments, and those of them that go into it."""
-        bound = inspect.signature(self.script_of).bind(*args, **kwargs)  # defaults are constants: they are not given
-        leaves, structure = tree.flatten((bound.args, bound.kwargs))
+        leaves, structure = tree.flatten((args, kwargs))  # as given: defaults are constants of the function
         values = [_value(x) if _is_input(x) else x for x in leaves]
         state = STATE.get()
         key = structure, tuple(map(_kind, values)), state.kinks, state.axes
