@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Trace(Interpreter):
         """What stands in the graph for a value; an error says where it was met."""
         return self._atom(Place(where), a)
 
-    def _atom(self, op: Op | Place, a: Any) -> Atom:
+    def _atom(self, op: Any, a: Any) -> Atom:
         if isinstance(a, Tracer) and a.interp is self:
             var: Var = a.extra
             return var
@@ -90,7 +90,7 @@ class Trace(Interpreter):
             return self.captured[id(a)][0]
         if isinstance(a, bool | int | float):
             return Literal(a)
-        array = np.array(operand(cast(Op, op), a))
+        array = np.array(operand(op, a))
         array.flags.writeable = False
         return Literal(array)
 
