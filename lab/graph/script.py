@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from lab.graph.cutting import cut
 from lab.graph.execute import replayer
 from lab.graph.ir import Graph
 from lab.graph.make import Place, is_weak
-from lab.graph.scripting.numbers import is_numeric
+from lab.graph.scripting.numbers import is_numeric, is_soft
 from lab.graph.scripting.reader import Reader
 from lab.graph.scripting.source import check, source_of
 
@@ -52,6 +52,10 @@ class Script:
 
     def __repr__(self) -> str:
         return f"<script {self.script_of.__qualname__}>"
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        """As a method: the object that it is called on is a constant, its tensors are from outside."""
+        return self if owner is None else MethodType(self, owner)
 
     @property
     def code(self) -> str:
@@ -98,7 +102,7 @@ def _value(x: Any) -> Any:
 
 def _kind(x: Any) -> Any:
     if isinstance(x, Tensor):
-        return x.shape, x.dtype
+        return x.shape, x.dtype, is_soft(x)
     return type(x) if _is_input(x) else (type(x), x)
 
 
@@ -118,7 +122,7 @@ def _read(f: FunctionType, values: list[Any], structure: tree.Structure) -> Made
     root = reader.trace
     try:
         with using(transforms=STATE.get().transforms + 1):
-            own = [root.argument(x, weak=is_weak(x)) if _is_input(x) else x for x in values]
+            own = [root.argument(x, weak=is_soft(x)) if _is_input(x) else x for x in values]
             args, kwargs = tree.unflatten(structure, own)
             outs, out_structure = tree.flatten(reader.inlined(f, args, kwargs))
         if not outs:

@@ -275,6 +275,12 @@ def test_a_script_may_be_traced_and_stand_in_a_block():
     assert_same(lab.Session(g).run(y, feed={x: 9.0}), scripts.while_of_data(9.0))
 
 
+def test_a_number_of_an_enclosing_trace_is_one_in_the_script():
+    script = lab.script(scripts.whole_numbers)
+    x = lab.tensor(scripts.F32)
+    assert_same(lab.jit(script)(x, 5), scripts.whole_numbers(x, 5))
+
+
 def test_an_own_function_inside_a_transform_is_read_too():
     def piece(x):
         if x.ndim == 0:
@@ -295,6 +301,23 @@ def test_a_script_without_tensors_among_its_arguments_runs():
         return total
 
     assert lab.script(f)() == 6
+
+
+def test_a_method_may_be_a_script():
+    class Scaled:
+        def __init__(self):
+            self.w = lab.tensor(2.0)
+
+        @lab.script
+        def run(self, x):
+            if x > 0.0:
+                return self.w * x
+            return x
+
+    scaled = Scaled()
+    assert (scaled.run(3.0), scaled.run(-3.0)) == (6.0, -3.0)
+    scaled.w.assign(5.0)
+    assert scaled.run(3.0) == 15.0
 
 
 def test_keywords_and_containers_are_arguments():
