@@ -38,8 +38,8 @@ _ROOMS: dict[str, str] = {
     "lab.memory": "gc_threshold",
     "lab.ops": "PRIMITIVES random_key",
     "lab.training": "evaluate fit last_run runs step_through",
-    "lab.transforms": "check_grads checkpoint custom_jvp custom_vjp grad hessian hvp jacfwd jacrev jit jvp linearize "
-    "numeric_gradient numeric_jacobian symbolic value_and_grad vjp vmap",
+    "lab.transforms": "check_grads checkpoint cond custom_jvp custom_vjp fori_loop grad hessian hvp jacfwd jacrev jit "
+    "jvp linearize numeric_gradient numeric_jacobian scan symbolic value_and_grad vjp vmap while_loop",
 }
 _MODULES = (
     "autograd",

@@ -36,7 +36,7 @@ class Batch(Interpreter):
         raise ConcretizationError(
             "the value of a mapped variable was asked for inside vmap",
             given=f"shape {tracer.shape}, {self.size} values at once",
-            hint="use lab.where instead of if, or loop instead of vmap",
+            hint="lab.where or lab.cond instead of if, lab.while_loop instead of while; or a loop instead of vmap",
         )
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -140,6 +140,11 @@ FRAMES: ContextVar[tuple[tuple[str, Interpreter], ...]] = ContextVar("lab_axis_f
 """The active `vmap(axis_name=...)` axes, outermost first."""
 
 
+INSIDE: ContextVar[Interpreter | None] = ContextVar("lab_inside", default=None)
+"""The trace of the branch or the turn whose code runs now: what that code does with values from outside happens inside,
+too, or a branch that is not taken would be computed all the same.
+"""
+
 _NUMBERS = frozenset({Tensor, float, int, bool})
 
 
@@ -160,6 +165,8 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             raise a.interp.leaked(a, op.name)
         if top is None or a.interp.level > top.level:
             top = a.interp
+    if top is not None and (inside := INSIDE.get()) is not None and inside.level > top.level:
+        top = inside
     if op.collective:  # the axis counts as an argument
         for name, frame in FRAMES.get():
             if name == params["axis_name"] and (top is None or frame.level > top.level):
@@ -182,4 +189,6 @@ def newest(values: Sequence[Any]) -> Interpreter | None:
                 raise a.interp.leaked(a, "a function")
             if top is None or a.interp.level > top.level:
                 top = a.interp
+    if top is not None and (inside := INSIDE.get()) is not None and inside.level > top.level:
+        return inside
     return top

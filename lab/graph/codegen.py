@@ -81,7 +81,8 @@ class _Writer:
         self.out = {a for a in graph.outputs if isinstance(a, Var)}
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {
-            "np_dot": np.dot, "np_matmul": np.matmul, "np_empty": np.empty, "np_broadcast_to": np.broadcast_to,
+            "np_dot": np.dot, "np_matmul": np.matmul, "np_empty": np.empty, "np_copyto": np.copyto,
+            "np_broadcast_to": np.broadcast_to,
             "np_asarray": np.asarray, "contiguous": _contiguous, "owned": _owned,
         }  # fmt: skip
         self.loops: dict[str, RowLoop] = {}
@@ -172,13 +173,25 @@ class _Writer:
 
     def _look(self, e: Equation, x: Var, look: Callable[[Any], Any]) -> None:
         v = e.out
-        if x in self.fixed:
+        if is_contiguous_look(e) and x not in self.solid and x in self.fixed:
+            self._copied(v, x)
+        elif x in self.fixed:
             place = self.fixed[x]
             self._fix(v, name(v), lambda memory: look(place(memory)))
         else:
             self.lines.append(f"{name(v)} = {text_of_look(e, name(x))}")
-        if x in self.solid and is_contiguous_look(e):
+        if is_contiguous_look(e) and (x in self.solid or x in self.fixed):
             self.solid.add(v)
+
+    def _copied(self, v: Var, x: Var) -> None:
+        """The entries of a view in a row: no shape but a copy will give them that."""
+        number, word, shape = self._next, f"{name(v)}_0", x.spec.shape
+        self._next += 1
+        self.buffers[number] = v.spec.size * v.spec.dtype.itemsize
+        place = _in_buffer(number, v)
+        self._fix(v, name(v), place)
+        self.places[word] = lambda memory: place(memory).reshape(shape)
+        self.lines.append(f"np_copyto({word}, {name(x)})  # {name(v)} = the entries of {name(x)} in a row")
 
     def _fused(self, e: Equation) -> bool:
         if e.op.name != "fused":
@@ -206,7 +219,9 @@ class _Writer:
     def _beside(self, a: Atom, layout: str, part: Part) -> str:
         shape = _flat(layout, part)
         if isinstance(a, Literal):
-            return self._constant(np.array(np.broadcast_to(a.value, shape)))
+            array = np.asarray(a.value)
+            whole = array.reshape(shape) if array.size == math.prod(shape) else np.broadcast_to(array, shape)
+            return self._constant(np.array(whole))
         return self._reshaped(a, shape)
 
     def _product(self, e: Equation) -> bool:

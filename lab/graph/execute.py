@@ -11,6 +11,7 @@ from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
 from lab.events.bus import bus
 from lab.graph.ir import Atom, Equation, Graph, Var
+from lab.graph.make import ORIGIN, TRACING
 
 Replay = Callable[[Sequence[Any]], list[Any]]
 
@@ -34,14 +35,20 @@ def run(graph: Graph, args: Sequence[Any]) -> list[Any]:
     def read(a: Atom) -> Any:
         return values[a.number] if isinstance(a, Var) else a.value
 
-    for e in graph.equations:
-        try:
-            result = e.op(*(read(a) for a in e.inputs), **e.params)
-        except Exception as why:
-            note(why, e)
-            raise
-        for v, out in zip(e.outs, result if e.op.several else (result,), strict=True):
-            values[v.number] = out
+    before, traced = ORIGIN.get(), TRACING.get()
+    try:
+        for e in graph.equations:
+            if traced and e.origin:
+                ORIGIN.set(e.origin)
+            try:
+                result = e.op(*(read(a) for a in e.inputs), **e.params)
+            except Exception as why:
+                note(why, e)
+                raise
+            for v, out in zip(e.outs, result if e.op.several else (result,), strict=True):
+                values[v.number] = out
+    finally:
+        ORIGIN.set(before)
     return [read(a) for a in graph.outputs]
 
 

@@ -112,6 +112,11 @@ class Equation:
         """The graphs that it holds."""
         return {name: value for name, value in self.params.items() if isinstance(value, Graph)}
 
+    @property
+    def meets(self) -> bool:
+        """Whether it, or an equation inside it, meets other ranks, who wait for it."""
+        return self.op.collective or any(e.meets for inner in self.graphs.values() for e in inner.equations)
+
     def key(self) -> tuple[Any, ...]:
         """What two equations share that compute the same: op, operands, parameters."""
         inputs = tuple(a if isinstance(a, Var) else key_of(a.value) for a in self.inputs)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 import numpy as np
 
 from lab import tree
-from lab.autograd.interpreter import Interpreter, Tracer
+from lab.autograd.interpreter import INSIDE, Interpreter, Tracer
 from lab.autograd.observe import user_frame
 from lab.autograd.plain import operand
 from lab.autograd.tensor import Tensor
@@ -18,6 +19,12 @@ from lab.graph.ir import Atom, Equation, Graph, Literal, Var
 from lab.ops import stop_gradient
 from lab.ops.primitive import Op
 from lab.shapes import Spec
+
+TRACING: ContextVar[bool] = ContextVar("lab_tracing", default=False)
+"""Whether a function runs to be traced: values that it closes over may then be hidden, whatever its arguments are."""
+
+ORIGIN: ContextVar[str] = ContextVar("lab_origin", default="")
+"""Where the equation comes from that is run again to be traced again: what is written for it comes from there, too."""
 
 
 class Trace(Interpreter):
@@ -49,19 +56,21 @@ class Trace(Interpreter):
         raise ConcretizationError(
             "the value of a traced variable was asked for while the graph is being made",
             given=f"a value of shape {tracer.shape} and dtype {tracer.dtype}, at {_here()}",
-            hint="if, while, float() and print need numbers: use lab.where, or move it out of the traced function",
+            hint="lab.cond or lab.where for if, lab.while_loop or lab.scan for loops, or lab.script(f) for both",
         )
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         inputs = tuple(self._atom(op, a) for a in args)
         specs = [_spec_of(a, weak=op.elementwise) for a in inputs]
         made: Any = op.shape(*specs, **params)
-        if op.several:
-            return self._write(op, inputs, made, params)
-        (out,) = self._write(op, inputs, (made,), params)
-        # `no_grad` inside the traced function is part of what it means, so it is written down.
-        stopped = STATE.get().frozen >= self.level and any(op.rules) and out.dtype.kind == "f"
-        return self._write(stop_gradient, (out.extra,), (out.value,), {})[0] if stopped else out
+        outs = self._write(op, inputs, made if op.several else (made,), params)
+        if STATE.get().frozen >= self.level and (op.several or any(op.rules)):
+            outs = tuple(map(self._stopped, outs))
+        return outs if op.several else outs[0]
+
+    def _stopped(self, out: Tracer) -> Tracer:
+        """`no_grad` inside the traced function is part of what it means, so it is written down."""
+        return self._write(stop_gradient, (out.extra,), (out.value,), {})[0] if out.dtype.kind == "f" else out
 
     def _write(
         self, op: Op, inputs: tuple[Atom, ...], specs: Sequence[Spec], params: dict[str, Any]
@@ -86,7 +95,8 @@ class Trace(Interpreter):
         if isinstance(a, Tensor):  # from outside: its value may change between calls, so it becomes an input
             if id(a) not in self.captured:
                 self.n_vars += 1
-                self.captured[id(a)] = Var(self.n_vars - 1, Spec(tuple(a.shape), np.dtype(a.dtype))), a
+                spec = Spec(tuple(a.shape), np.dtype(a.dtype))
+                self.captured[id(a)] = Var(self.n_vars - 1, spec, weak=isinstance(a, Tracer) and a.weak), a
             return self.captured[id(a)][0]
         if isinstance(a, bool | int | float):
             return Literal(a)
@@ -108,21 +118,33 @@ def _spec_of(a: Atom, *, weak: bool) -> Any:
 
 
 def _here() -> str:
+    if again := ORIGIN.get():
+        return again
     frame = user_frame()
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
 def trace(
-    f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, weak: bool
+    f: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    weak: bool,
+    hides: bool = True,
+    region: bool = False,
 ) -> tuple[Graph, tree.Structure]:
     """The graph of a function at arguments of these shapes, and the structure of what it returns.
 
     Args:
         weak: whether Python numbers among the arguments keep giving way to other dtypes, or count as arrays.
+        hides: whether branches and loops inside are written down; not where they turn on values that are known.
+        region: f is a branch or a turn: what it does with values from outside stands in its graph, too.
     """
     flat, structure = tree.flatten((tuple(args), dict(kwargs)))
     interp = Trace()
     tracers = [interp.argument(x, weak=weak and is_weak(x)) for x in flat]
+    token = TRACING.set(TRACING.get() or hides)
+    outside = INSIDE.set(interp if region else INSIDE.get())
     try:
         with using(transforms=STATE.get().transforms + 1):
             positional, named = tree.unflatten(structure, tracers)
@@ -130,6 +152,8 @@ def trace(
         outs, out_structure = tree.flatten(out)
         outputs = tuple(interp._atom(_RETURN, o) for o in outs)
     finally:
+        TRACING.reset(token)
+        INSIDE.reset(outside)
         interp.alive = False
     extra = list(interp.captured.values())
     inputs = tuple(t.extra for t in tracers) + tuple(var for var, _ in extra)

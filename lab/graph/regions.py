@@ -66,10 +66,15 @@ class Region(Op):
         REGIONS[name] = self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return REGIONS.__getitem__, (self.name,)
+        return _find, (self.name,)
 
     def _forward(self, *arrays: Any, **params: Any) -> tuple[Any, ...]:
-        return tuple(self.follow(run_arrays, arrays, **params))
+        outs, taken = [], {id(a) for a in arrays}
+        for out in self.follow(run_arrays, arrays, **params):
+            own = out.base is None and out.flags.writeable and id(out) not in taken
+            outs.append(out if own else np.array(out))  # as of every op: no operand, no constant, no view of either
+            taken.add(id(outs[-1]))
+        return tuple(outs)
 
     def _shape(self, *specs: Any, **params: Any) -> tuple[Spec, ...]:
         return self.fit([s if isinstance(s, Spec) else _spec(s) for s in specs], **params)
@@ -82,6 +87,10 @@ class Region(Op):
         if top is not None and self.elsewhere is not None:
             return tuple(self.elsewhere(self, top, args, params))
         return tuple(self.follow(run, args, **params))
+
+
+def _find(name: str) -> Region:
+    return REGIONS[name]
 
 
 def _spec(value: Any) -> Spec:

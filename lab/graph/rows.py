@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -176,39 +176,61 @@ class Part:
         return "column" if over == "columns" else "end"
 
     def _step(self, e: Equation) -> str:
-        dtype = e.out.spec.dtype.name
+        """How the result of an elementwise equation lies; "" if it does not fit."""
         shape = tuple(e.out.spec.shape)
-        if shape == self.space.shape:
+        if e.out.spec.dtype.name not in HELD:
+            return ""
+        if math.prod(shape) == 1 and any(self._is_end(a) for a in e.inputs):
+            layout = "end"
+        elif shape == self.space.shape:
             layout = "full"
         elif self.space.is_column(shape):
             layout = "column"
         else:
             return ""
-        if dtype not in HELD:
-            return ""
         if e.op.name == "one_hot":
-            return self._one_hot(e, layout, dtype)
+            return self._one_hot(e, layout)
         if not e.op.formula and e.op.name != "cast":
             return ""
-        arguments, layouts = [], set()
-        for a in e.inputs:
-            own = self._layout_of(a, layout)
-            found = self._operand(a, own) if own else None
-            if found is None or (isinstance(a, Var) and a.spec.dtype.name not in HELD):
-                return ""
-            arguments.append(found)
-            layouts.add(own)
+        return layout if self._written(e, layout, typed=False) or self._written(e, layout, typed=True) else ""
+
+    def _written(self, e: Equation, layout: str, *, typed: bool) -> bool:
+        """Add the line of an elementwise equation; False if it makes something else than the equation does.
+
+        Args:
+            typed: constants keep their dtype, and do not give way to that of what they meet.
+        """
+        arguments = [self._argument(a, layout, typed) for a in e.inputs]
+        if any(a is None for a in arguments):
+            return False
+        given = tuple(a for a in arguments if a is not None)
+        name, dtype = str(e.out), e.out.spec.dtype.name
         if e.op.name == "cast":
-            if not isinstance(arguments[0], str):
-                return ""
-            line: Line = Cast(str(e.out), arguments[0], dtype)
+            if not isinstance(given[0], str):
+                return False
+            line: Line = Cast(name, given[0], dtype)
         else:
-            words = [*e.op.arguments, *e.params]
-            line = Step(str(e.out), Formula(e.op.formula), tuple(words), (*arguments, *map(float, e.params.values())))
-        made = self._enter(line)
-        if made.dtype != dtype or (layout == "full" and made.layout != "full"):
-            return ""
-        return layout if made.layout == layout else ""
+            words = (*e.op.arguments, *e.params)
+            line = Step(name, Formula(e.op.formula), words, (*given, *map(float, e.params.values())))
+        made = describe(line, self._about)
+        if made.dtype != dtype or made.layout != {"end": "single"}.get(layout, layout):
+            return False
+        self._enter(line)
+        return True
+
+    def _is_end(self, a: Atom) -> bool:
+        return isinstance(a, Var) and self.layouts.get(a.number) == "end"
+
+    def _argument(self, a: Atom, layout: str, typed: bool) -> Any:
+        """An operand as an argument of a step: a name, or a number; None if it does not lie beside the result."""
+        if layout == "end" and self._is_end(a):
+            return str(a)
+        own = "single" if layout == "end" and a.spec.size == 1 else self._layout_of(a, layout)
+        if not own or (isinstance(a, Var) and a.spec.dtype.name not in HELD):
+            return None
+        found = self._operand(a, own)
+        fixed = isinstance(a, Literal) and not a.weak and a.spec.dtype.kind == "f" and found is not None
+        return a.spec.dtype.type(found) if typed and fixed else found
 
     def _layout_of(self, a: Atom, layout: str) -> str:
         """How an operand lies beside a result that lies like this."""
@@ -218,8 +240,8 @@ class Part:
             return self.space.layout(a.spec.shape)
         return "column" if self.space.is_column(a.spec.shape) else ""
 
-    def _one_hot(self, e: Equation, layout: str, dtype: str) -> str:
-        labels = e.inputs[0]
+    def _one_hot(self, e: Equation, layout: str) -> str:
+        labels, dtype = e.inputs[0], e.out.spec.dtype.name
         if layout != "full" or not isinstance(labels, Var) or labels.spec.dtype != np.int64 or dtype not in FLOATS:
             return ""
         of = self._operand(labels, "column") if self.space.is_column(labels.spec.shape) else None

@@ -28,7 +28,8 @@ DTYPES: tuple[str, ...] = ("float32", "float64", "bool")
 class Step(NamedTuple):
     """One step: `name` = `formula`, whose `parameters` stand for the chain's values `arguments`.
 
-    An argument is the name of an input or of an earlier step, or a plain number.
+    An argument is the name of an input or of an earlier step, a plain number that takes the dtype of what it meets, or,
+    in a program over rows, a number of NumPy's that keeps its own.
 
     Example:
         >>> Step("ct_a", Formula("ct * y"), ("ct", "y"), ("ct_out", "b")).name

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from lab.errors import KernelError
 from lab.kernels.chain import DTYPES, LAYOUTS, TAKEN, Step, Value, Writer, local
 
@@ -138,7 +140,8 @@ def describe(line: Line, about: dict[str, About]) -> About:
 def _there(name: str, line: Line, about: dict[str, About]) -> About:
     """What is known of an operand."""
     known = about.get(name)
-    if known is None or known.phase == LAST or known.dtype == "int64":
+    late = known is not None and known.phase == LAST and not (isinstance(line, Step) and known.layout == "single")
+    if known is None or late or known.dtype == "int64":
         raise KernelError("a line uses a value that is not there, or no number", given=f"{name} in {line.name}")
     return known
 
@@ -167,6 +170,11 @@ def _step(line: Step, about: dict[str, About]) -> About:
     scope: dict[str, Value] = {}
     layouts, phase = set(), 0
     for parameter, argument in zip(line.parameters, line.arguments, strict=True):
+        if isinstance(argument, np.floating):
+            text = f"{'f4' if argument.dtype.itemsize == 4 else 'f8'}({float(argument)!r})"
+            scope[parameter] = Value(text, argument.dtype.name)
+            layouts.add("single")
+            continue
         if not isinstance(argument, str):
             scope[parameter] = Value(repr(argument), None, argument)
             continue
@@ -177,6 +185,8 @@ def _step(line: Step, about: dict[str, About]) -> About:
     value = Writer(line.formula, scope).write(line.formula.tree.body)
     if value.dtype is None:
         raise KernelError("a step of a program depends on no array", given=f"{line.name} = {line.formula.text}")
+    if phase == LAST and layouts != {"single"}:
+        raise KernelError("what is there after all rows meets single numbers alone", given=line.name)
     mixed = "full" in layouts or {"row", "column"} <= layouts
     layout = "full" if mixed else next((k for k in ("row", "column") if k in layouts), "single")
     return About(value.dtype, layout, phase, value.text)
@@ -223,6 +233,8 @@ class _Source:
         self.compared = [r for r in self.along if r.kind != "sum"]
         self.down = [r for r in self.reduces if r.over == "rows" and program.layout(r.of) == "full"]
         self.totals = [r for r in self.reduces if program.layout(r.name) == "single"]
+        self.ends = [x for x in steps if program.phase(x.name) == LAST]
+        self.steps = steps = [x for x in steps if program.phase(x.name) != LAST]
         self.last = max((program.phase(x.name) for x in steps), default=0)
         self.last = max([self.last, *(program.phase(r.of) for r in self.reduces)])
         self.by_name = {x.name: x for x in steps}
@@ -277,12 +289,10 @@ class _Source:
             if r.name in p.outputs:
                 yield "    for column in range(n_columns):"
                 yield f"        out_{r.name}[column] = sums_{r.name}[column]"
-        yield from (f"    out_{r.name}[0] = total_{r.name}" for r in self.totals if r.name in p.outputs)
-        yield from (
-            f"    out_{x.name}[0] = {local(x.name)}"
-            for x in self.steps
-            if x.name in p.outputs and p.layout(x.name) == "single"
-        )
+        yield from (f"    {local(r.name)} = {p.about(r.name).dtype}(total_{r.name})" for r in self.totals)
+        yield from (f"    {local(x.name)} = {p.about(x.name).text}" for x in self.ends)
+        singles = [x.name for x in (*self.totals, *self.steps, *self.ends) if p.layout(x.name) == "single"]
+        yield from (f"    out_{name}[0] = {local(name)}" for name in singles if name in p.outputs)
         if self.matches:
             yield "    return wrong"
 

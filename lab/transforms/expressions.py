@@ -65,6 +65,12 @@ def symbolic(f: Callable[..., Any], *like: Any) -> Expression:
     inputs += [_objects([exact(v) for v in np.ravel(c.numpy())], c.shape) for c in graph.captured]
     env: Env = {v.number: x for v, x in zip(graph.inputs, inputs, strict=True)}
     for e in graph.equations:
+        if e.graphs:
+            raise UnsupportedError(
+                f"{e.op.name} cannot be written as an expression",
+                given="a branch or a loop, which no single formula stands for",
+                hint="lab.grad goes through it; or take the branch, or write the turns out, in plain code",
+            )
         env[e.out.number] = _applied(e.op, [_read(a, env) for a in e.inputs], e.params)
     return Expression(_read(graph.outputs[0], env).reshape(-1)[0], tuple(symbols), graph, env)
 

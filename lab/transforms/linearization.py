@@ -43,7 +43,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
         seen[:] = out, *aux
         return tangent
 
-    graph, structure = trace(tangent_of, values, {}, weak=False)
+    graph, structure = trace(tangent_of, values, {}, weak=False, hides=False)
     replay = replayer(graph)
 
     def push(*tangents: Any) -> Any:

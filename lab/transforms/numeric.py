@@ -7,7 +7,7 @@ one of them, the complex step, has no such floor at all.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from lab.autograd.tensor import Tensor
 from lab.errors import ArgumentError, GradientError, LabError
 from lab.graph.ir import Graph, Literal
 from lab.graph.make import trace
+from lab.graph.regions import Region
 from lab.kernels.formula import Formula
 from lab.transforms.arguments import floating, function, returned
 
@@ -170,7 +171,8 @@ def _complexly(
 
     try:
         graph = trace(f, (tree.unflatten(structure, arrays),), {}, weak=False)[0]
-        run: Callable[[list[Array]], Any] = lambda values: _on_complex(graph, values)  # noqa: E731
+        captured = [c.numpy() if isinstance(c, Tensor) else c for c in graph.captured]
+        run: Callable[[list[Array]], Any] = lambda values: _on_complex(graph, [*values, *captured])[0]  # noqa: E731
     except LabError:  # it looks at numbers, or is written in NumPy functions that no tensor knows
         run = itself
 
@@ -189,16 +191,18 @@ def _complexly(
     return checked
 
 
-def _on_complex(graph: Graph, args: list[Array]) -> Any:
+def _on_complex(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """A graph run on complex arrays by the bare forwards of its ops."""
-    captured = [c.numpy() if isinstance(c, Tensor) else c for c in graph.captured]
-    values: dict[int, Any] = {v.number: a for v, a in zip(graph.inputs, [*args, *captured], strict=True)}
+    values: dict[int, Any] = {v.number: a for v, a in zip(graph.inputs, args, strict=True)}
 
     def read(a: Any) -> Any:
         return a.value if isinstance(a, Literal) else values[a.number]
 
     for e in graph.equations:
         inputs = [read(a) for a in e.inputs]
+        if isinstance(e.op, Region):
+            values.update(zip([v.number for v in e.outs], e.op.follow(_on_complex, inputs, **e.params), strict=True))
+            continue
         out = np.asarray(e.op.forward(*inputs, **e.params))
         if any(np.iscomplexobj(a) for a in inputs) and e.out.spec.dtype.kind == "f":
             if e.op.elementwise and Formula(e.op.formula).functions & NOT_ANALYTIC:
@@ -206,4 +210,4 @@ def _on_complex(graph: Graph, args: list[Array]) -> Any:
             if out.dtype.kind != "c":
                 raise TypeError(f"{e.op.name} makes real numbers of complex ones")
         values[e.out.number] = out
-    return read(graph.outputs[0])
+    return [read(a) for a in graph.outputs]

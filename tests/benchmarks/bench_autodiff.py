@@ -1,9 +1,9 @@
 """The table of ratios: every workload on the lab and on its peer, each in a process of its own, in turns, one thread.
 
 Run: python -m tests.benchmarks autodiff; with the environment of that command also this file with beginnings of names,
-bench_autodiff.py w1 w3. One process for both will not do: an engine there changes the other's memory and caches, and
-torch took a quarter less time for a step when the lab stood beside it. As an adapter (`build`) this file also serves a
-harness of another's.
+bench_autodiff.py w1 w3, and with --compiled for steps that `lab.jit` makes one function of. One process for both will
+not do: an engine there changes the other's memory and caches, and torch took a quarter less time for a step when the
+lab stood beside it. As an adapter (`build`) this file also serves a harness of another's.
 """
 
 import multiprocessing
@@ -14,9 +14,14 @@ from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any
 
-from engines import PEERS, Lab
+from engines import PEERS, Compiled, Lab
 from workloads import WORKLOADS, Made
 
+COMPILED = {
+    "w2_tensor": 0.06, "w3_sgd": 0.25, "w3_adam": 0.25, "w4": 0.15, "w4_small": 0.20, "w5_8": 0.4, "w5_28": 0.65,
+    "w6": 0.4, "w8_softmax_ce": 0.25, "w8_layernorm": 0.25, "w8_reduce": 0.25,
+}  # fmt: skip
+"""Workloads whose whole step is compiled, with the ratio that the project wants."""
 N_TURNS, SECONDS = 11, 0.06
 TOLERANCE = 2e-3
 """By which engines may differ, relative: float32, and thousands of terms summed in other orders."""
@@ -31,7 +36,7 @@ def serve(name: str, key: str, to: Connection) -> None:
     """One engine's process: the check first, None where it is not installed, then seconds for numbers of steps."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # all on the same core
-    engine = Lab if name == "lab" else PEERS[name]()
+    engine = {"lab": Lab, "compiled": Compiled}[name] if name in ("lab", "compiled") else PEERS[name]()
     if engine is None:
         to.send(None)
         return
@@ -75,10 +80,10 @@ def agree(mine: list[float], theirs: list[float]) -> bool:
     return all(abs(a - b) <= TOLERANCE * max(1e-3, abs(b)) for a, b in zip(mine, theirs, strict=True))
 
 
-def compare(key: str) -> str:
+def compare(key: str, name: str, aim: float) -> str:
     """One row of the table."""
     workload = WORKLOADS[key]
-    lab, peer = both = Contestant("lab", key), Contestant(workload.base, key)
+    lab, peer = both = Contestant(name, key), Contestant(workload.base, key)
     assert lab.check is not None
     there = [c for c in both if c.check is not None]
     for _ in range(3 if statistics.mean(c._ask(1) for c in there) > 1 else N_TURNS):
@@ -92,16 +97,18 @@ def compare(key: str) -> str:
     ratio = statistics.median(a / b for a, b in zip(lab.turns, peer.turns, strict=True))
     words = "yes" if agree(lab.check, peer.check) else f"NO: {lab.check} {peer.check}"
     theirs = statistics.median(peer.turns) / workload.units * 1e6
-    return f"{row}{theirs:>12.2f}{ratio:>8.3f}{workload.aim:>6.2f}  {workload.base:10}{words}"
+    return f"{row}{theirs:>12.2f}{ratio:>8.3f}{aim:>6.2f}  {workload.base:10}{words}"
 
 
 def main() -> None:
-    wanted = tuple(sys.argv[1:]) or ("",)
+    compiled = "--compiled" in sys.argv
+    wanted = tuple(a for a in sys.argv[1:] if a != "--compiled") or ("",)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; medians of turns, us an operation or a step")
     print(f"{'workload':54}{'lab':>12}{'peer':>12}{'ratio':>8}{'aim':>6}  {'peer':10}agree")
-    for key in WORKLOADS:
+    rows = COMPILED if compiled else {key: workload.aim for key, workload in WORKLOADS.items()}
+    for key, aim in rows.items():
         if key.startswith(wanted):
-            print(compare(key), flush=True)
+            print(compare(key, "compiled" if compiled else "lab", aim), flush=True)
     print(f"load average {os.getloadavg()[0]:.1f} at the end")
 
 

@@ -5,6 +5,7 @@ A peer that is not installed is None; nothing here is needed to use the lab.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -23,6 +24,7 @@ class Lab:
     """This engine."""
 
     name = "lab"
+    compiles = False
     constant = staticmethod(lab.tensor)
     tanh, exp, sigmoid, sqrt, relu = ops.tanh, ops.exp, ops.sigmoid, ops.sqrt, ops.relu
 
@@ -90,6 +92,62 @@ class Lab:
         return lab.max_pool2d(x, 2)
 
 
+class Compiled(Lab):
+    """This engine, each step one compiled function: forward, backward and the optimiser's rule together."""
+
+    compiles = True
+    constant = leaf = labels = staticmethod(np.asarray)
+
+    @staticmethod
+    def sgd(parameters: Tensors, rate: float) -> Any:
+        return (), lambda ps, gs, _state: ([p - rate * g for p, g in zip(ps, gs, strict=True)], ())
+
+    @staticmethod
+    def adam(parameters: Tensors) -> Any:
+        def update(ps: Any, gs: Any, state: Any) -> Any:
+            ms, vs, t = state
+            t = t + 1.0
+            ms = [0.9 * m + (1 - 0.9) * g for m, g in zip(ms, gs, strict=True)]
+            vs = [0.999 * v + (1 - 0.999) * (g * g) for v, g in zip(vs, gs, strict=True)]
+            rate, root = 1e-3 / (1.0 - 0.9**t), lab.sqrt(1.0 - 0.999**t)
+            new = [p - rate * m / (lab.sqrt(v) / root + 1e-8) for p, m, v in zip(ps, ms, vs, strict=True)]
+            return new, (ms, vs, t)
+
+        zeros = [np.zeros_like(p) for p in parameters]
+        return (zeros, zeros, np.zeros((), np.float32)), update
+
+    @staticmethod
+    def trained(loss_of: Callable[..., Any], parameters: Tensors, turn: Any, optimizer: Any) -> Any:
+        state, update = optimizer
+
+        @functools.partial(lab.jit, executor="compiled")
+        def compiled(ps: Any, state: Any, batch: Any) -> Any:
+            loss, gradients = lab.value_and_grad(lambda ps: loss_of(ps, *batch))(ps)
+            return loss, *update(ps, gradients, state)
+
+        now = [list(parameters), state]
+
+        def step() -> Any:
+            loss, *now[:] = compiled(*now, next(turn))
+            return loss
+
+        def check() -> list[float]:
+            losses = [step() for _ in range(6)]
+            return [losses[0].item(), losses[5].item()]
+
+        return step, check
+
+    @staticmethod
+    def differentiated(f: Callable[..., Any], leaves: Tensors) -> Any:
+        both = lab.jit(lab.value_and_grad(f, tuple(range(len(leaves)))), executor="compiled")
+
+        def check() -> list[float]:
+            value, gradients = both(*leaves)
+            return [value.item(), *(float(np.abs(g.numpy()).sum(dtype=np.float64)) for g in gradients)]
+
+        return lambda: both(*leaves), check
+
+
 def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
@@ -110,6 +168,7 @@ def torch_engine() -> Any:
 
     return SimpleNamespace(
         name="torch",
+        compiles=False,
         constant=torch.from_numpy,
         labels=torch.from_numpy,
         leaf=lambda a: torch.as_tensor(np.array(a)).requires_grad_(),
@@ -157,6 +216,7 @@ def micrograd_engine() -> Any:
 
     return SimpleNamespace(
         name="micrograd",
+        compiles=False,
         leaf=engine.Value,
         gradient=lambda x: x.grad,
         forget=forget,

@@ -40,6 +40,8 @@ class Workload(NamedTuple):
 
 def differentiated(e: Any, f: Callable[..., Any], leaves: Sequence[Any]) -> Made:
     """Value and gradients of a function."""
+    if e.compiles:
+        return e.differentiated(f, leaves)  # type: ignore[no-any-return]
 
     def step() -> Any:
         e.forget(leaves)
@@ -54,13 +56,17 @@ def differentiated(e: Any, f: Callable[..., Any], leaves: Sequence[Any]) -> Made
     return step, check
 
 
-def trained(e: Any, loss_of: Callable[..., Any], batches: Sequence[tuple[Any, ...]], optimizer: Any) -> Made:
+def trained(
+    e: Any, loss_of: Callable[..., Any], parameters: Sequence[Any], batches: Sequence[tuple[Any, ...]], optimizer: Any
+) -> Made:
     """Steps of a training, over the batches again and again."""
     turn = cycle(batches)
+    if e.compiles:
+        return e.trained(loss_of, parameters, turn, optimizer)  # type: ignore[no-any-return]
 
     def step() -> Any:
         optimizer.zero_grad()
-        loss = loss_of(*next(turn))
+        loss = loss_of(parameters, *next(turn))
         loss.backward()
         optimizer.step()
         return loss
@@ -141,10 +147,10 @@ def moons_by_tensors(e: Any) -> Made:
     parameters = [e.leaf(w) for w in weights([2, 16, 16, 1], seed=2)]
     x, y = map(e.constant, two_moons())
 
-    def loss() -> Any:
+    def loss(parameters: Any) -> Any:
         return e.relu(1 - y * network(e, parameters, x)[:, 0]).mean()
 
-    return trained(e, loss, [()], e.sgd(parameters, 0.05))
+    return trained(e, loss, parameters, [()], e.sgd(parameters, 0.05))
 
 
 def moons_by_scalars(e: Any) -> Made:
@@ -155,7 +161,7 @@ def moons_by_scalars(e: Any) -> Made:
     leaves = [leaf for rows, bias in layers for row in [*rows, bias] for leaf in row]
     points, signs = (a.tolist() for a in two_moons())
 
-    def loss() -> Any:
+    def loss(_parameters: Any) -> Any:
         total: Any = 0.0
         for x, sign in zip(points, signs, strict=True):
             hidden: list[Any] = x
@@ -168,7 +174,7 @@ def moons_by_scalars(e: Any) -> Made:
             total = e.relu(hidden[0] * -sign + 1.0) + total
         return total * (1.0 / len(points))
 
-    return trained(e, loss, [()], e.sgd(leaves, 0.05))
+    return trained(e, loss, leaves, [()], e.sgd(leaves, 0.05))
 
 
 def with_few_collections(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
@@ -206,7 +212,7 @@ def digits_network(optimizer: str) -> Callable[[Any], Made]:
         parameters = [e.leaf(w) for w in weights([64, 128, 128, 10], seed=1)]
         rule = e.adam(parameters) if optimizer == "adam" else e.sgd(parameters, 0.05)
         batches = on_engine(e, digit_batches(64))
-        return trained(e, lambda x, y: e.cross_entropy(network(e, parameters, x), y), batches, rule)
+        return trained(e, lambda ps, x, y: e.cross_entropy(network(e, ps, x), y), parameters, batches, rule)
 
     return make
 
@@ -226,13 +232,14 @@ def convolutions(side: int) -> Callable[[Any], Made]:
             rng = np.random.default_rng(5)
             images = [(rng.normal(size=(32, 1, side, side)).astype(F), rng.integers(0, 10, size=32).astype(np.int64))
                       for _ in range(8)]  # fmt: skip
-        k1, b1, k2, b2, w, b = parameters = [e.leaf(a) for a in arrays]
+        parameters = [e.leaf(a) for a in arrays]
 
-        def loss(x: Any, y: Any) -> Any:
+        def loss(parameters: Any, x: Any, y: Any) -> Any:
+            k1, b1, k2, b2, w, b = parameters
             h = e.relu(e.conv2d(e.relu(e.conv2d(x, k1, b1)), k2, b2))
             return e.cross_entropy(e.max_pool2d(h).reshape(32, n) @ w + b, y)
 
-        return trained(e, loss, on_engine(e, images), e.sgd(parameters, 0.02))
+        return trained(e, loss, parameters, on_engine(e, images), e.sgd(parameters, 0.02))
 
     return make
 
@@ -253,7 +260,8 @@ def transformer_block(e: Any) -> Made:
     g1, g2, s1, s2, bo, c2 = *(same(1, 64) for _ in range(2)), *(same(0, 64) for _ in range(4))
     bqkv, c1 = same(0, 192), same(0, 256)
 
-    def loss() -> Any:
+    def loss(parameters: Any) -> Any:
+        g1, s1, wqkv, bqkv, wo, bo, g2, s2, w1, c1, w2, c2 = parameters
         parts = (e.layer_norm(x, g1, s1) @ wqkv + bqkv).reshape(8, 32, 3, 4, 16)
         parts = e.permute(parts, (2, 0, 3, 1, 4))
         seen = e.attention(parts[0], parts[1], parts[2])
@@ -262,7 +270,7 @@ def transformer_block(e: Any) -> Made:
         return ((h - target) ** 2).mean()
 
     parameters = [g1, s1, wqkv, bqkv, wo, bo, g2, s2, w1, c1, w2, c2]
-    return trained(e, loss, [()], e.sgd(parameters, 0.05))
+    return trained(e, loss, parameters, [()], e.sgd(parameters, 0.05))
 
 
 # --- large arrays ------------------------------------------------------------------------------------------------

@@ -174,3 +174,11 @@ def test_the_source_can_be_read():
 def test_jit_refuses_an_executor_that_there_is_not():
     with pytest.raises(lab.LabError, match="no executor"):
         lab.jit(lambda x: x, executor="quantum")
+
+
+def test_the_entries_of_a_transposed_value_are_put_in_a_row_in_every_run():
+    graph = lab.make_graph(lambda x: lab.reshape((x @ x).T, shape=(9,)) * np.arange(9.0))(np.ones((3, 3)))
+    compiled = Compiled(graph)
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=(3, 3))
+        np.testing.assert_allclose(compiled.arrays([x])[0], (x @ x).T.reshape(9) * np.arange(9.0))

@@ -11,6 +11,7 @@ import lab
 from lab.errors import ConcretizationError
 from lab.graph import Graph, Literal, Var
 from lab.graph.execute import replayer, run
+from lab.graph.passes import stages
 from lab.shapes import Spec
 from tests.numerics import close
 
@@ -140,3 +141,18 @@ def test_no_grad_inside_a_trace_is_written_down():
         return y * x
 
     assert "stop_gradient" in str(lab.make_graph(f)(1.0))
+
+
+def test_an_equation_that_meets_others_inside_is_neither_left_out_nor_shared():
+    def f(x):
+        turn = lambda c, _: (lab.all_reduce(c, axis_name="i"), None)  # noqa: E731
+        ends = [lab.scan(turn, x, None, length=2)[0] for _ in range(2)]
+        return ends[0] * 0.0 + x
+
+    x = lab.tensor(1.0)
+    held = []
+    lab.vmap(lambda x: held.append(lab.make_graph(f)(x)) or x, axis_name="i")(np.ones(2))
+    for stage in stages(held[0]):
+        assert sum(e.meets for e in stage.graph.equations) == 2
+    alone = lab.make_graph(lambda x: lab.scan(lambda c, _: (c, c), x, None, length=2))(x)
+    assert not any(e.meets for e in alone.equations)

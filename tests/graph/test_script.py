@@ -275,6 +275,59 @@ def test_a_script_may_be_traced_and_stand_in_a_block():
     assert_same(lab.Session(g).run(y, feed={x: 9.0}), scripts.while_of_data(9.0))
 
 
+SMOOTH = [
+    pytest.param(f, args, id=f"{f.__name__}-{i}")
+    for f, *rows in scripts.CASES
+    for i, args in enumerate(rows)
+    if isinstance(args[0], Tensor) and args[0].dtype.kind == "f" and f is not scripts.guarded_index
+    and not any(isinstance(a, bool) for a in args)
+    and np.asarray(tree.flatten(f(*args))[0][0]).dtype.kind == "f"
+]  # fmt: skip
+
+
+def first(f):
+    """The sum of the first result of a function."""
+    return lambda *args: lab.sum(tree.flatten(f(*args))[0][0])
+
+
+@pytest.mark.parametrize(("f", "args"), SMOOTH)
+def test_gradients_go_through_the_regions_of_a_script(f, args):
+    wanted = lab.grad(first(f))(*args)
+    assert_same(lab.grad(first(lab.script(f)))(*args), wanted)
+    assert_same(lab.jit(lab.grad(first(lab.script(f))))(*args), wanted)
+
+
+@pytest.mark.parametrize("f", [scripts.early_return, scripts.while_of_data, scripts.while_in_a_loop, scripts.one_if])
+def test_a_script_is_mapped_over_values_that_go_different_ways(f):
+    members = [lab.tensor(x) for x in (0.5, 3.0, 17.0)]
+    found = lab.vmap(lab.jit(lab.grad(first(lab.script(f)))))(lab.stack(members))
+    assert_same(found, lab.stack([lab.grad(first(f))(x) for x in members]))
+
+
+def test_branches_by_name_stand_in_a_script_and_in_a_block():
+    def f(x):
+        y = lab.cond(x > 0.0, lab.sin, lab.cos, x)
+        return lab.while_loop(is_below_ten, doubled, y)
+
+    for x in (1.0, -1.0):
+        assert_same(lab.script(f)(x), f(lab.tensor(x)))
+    with lab.Graph() as g:
+        x = lab.placeholder((), "float64", name="x")
+        y = f(x)
+        slope = lab.gradients(y, x)
+    s = lab.Session(g)
+    for at in (1.0, -1.0):
+        assert_same(s.run([y, slope], feed={x: at}), list(lab.value_and_grad(f)(at)))
+
+
+def is_below_ten(x):
+    return x < 10.0
+
+
+def doubled(x):
+    return x * 2.0
+
+
 def test_a_number_of_an_enclosing_trace_is_one_in_the_script():
     script = lab.script(scripts.whole_numbers)
     x = lab.tensor(scripts.F32)

@@ -78,6 +78,8 @@ def _enter(new: Rewriter, e: Equation, by_op: dict[str, list[Rule]]) -> None:
             (out,) = new.emit(found.op, found.inputs, found.params, like=[e])
             new.stand(e.out, out)
             return
+        if isinstance(found, Literal) and not found.spec.shape and found.spec.dtype == e.out.spec.dtype:
+            found = Literal(np.broadcast_to(found.value, e.out.spec.shape))
         if found.spec == e.out.spec and not found.weak:
             made = new.maker(found)
             if made is not None:
@@ -233,6 +235,12 @@ def _one_choice(_: Rewriter, e: Equation) -> Atom | None:
     return None
 
 
+@rule("logical_and", says="x and False -> False", allowed="bools")
+def _never(_: Rewriter, e: Equation) -> Atom | None:
+    never = any(isinstance(a, Literal) and a.spec.dtype.kind == "b" and not np.any(a.value) for a in e.inputs)
+    return Literal(_filled(False, e)) if never and e.out.spec.size else None
+
+
 @rule("cast", says="cast to its own dtype -> x")
 @rule("broadcast_to", "reshape", says="to its own shape -> x")
 def _as_it_is(_: Rewriter, e: Equation) -> Atom | None:
@@ -304,5 +312,5 @@ def _fixed(number: float, dtype: Any) -> Any:
     return value
 
 
-def _filled(number: float, e: Equation) -> Any:
+def _filled(number: float | bool, e: Equation) -> Any:
     return np.broadcast_to(np.asarray(number, e.out.spec.dtype), e.out.spec.shape)

@@ -41,9 +41,10 @@ def decomposition(graph: Graph) -> Graph:
         >>> import lab, numpy as np
         >>> print(decomposition(lab.make_graph(lambda x: lab.mean(x, axis=-1))(np.ones((2, 4)))))
         graph(a:f64[2,4]) { let
-            c:f64[2] = sum(a, axis=-1, keepdims=False)
-            d:f64[2] = divide(c, 4.0)
-          in (d) }
+            c:f64[2,1] = sum(a, axis=1, keepdims=True)
+            d:f64[2,1] = divide(c, 4.0)
+            e:f64[2] = reshape(d, shape=(2,))
+          in (e) }
     """
     new = Rewriter(graph)
     for e in graph.equations:
@@ -66,14 +67,22 @@ def _fits(e: Equation) -> bool:
     if e.op.name in ("cross_entropy", "layer_norm"):
         return all(a.spec.dtype in (x.dtype, np.dtype(np.int64)) for a in e.inputs)
     axes = normal_axes(e.params["axis"], len(x.shape))
+    if e.op.name in ("sum", "max", "min"):
+        last = len(x.shape) - 1
+        return axes == (last,) and (e.params["axis"], e.params["keepdims"]) != (last, True)
     whole = e.op.name == "mean" and axes == tuple(range(len(axes)))  # the mean of all, or down the rows
     return whole or axes == (len(x.shape) - 1,)
 
 
 def _safe_top(x: Any) -> Any:
     """The largest entry along the last axis, 0 where that is no number to take off."""
-    top = OPS["max"](x, axis=-1, keepdims=True)
+    top = OPS["max"](x, axis=x.ndim - 1, keepdims=True)
     return OPS["where"](OPS["isfinite"](top), top, 0.0)
+
+
+def _sum(x: Any) -> Any:
+    """Sums along the last axis, which stays with length 1: written in one way, so that equal ones are seen to be."""
+    return OPS["sum"](x, axis=x.ndim - 1, keepdims=True)
 
 
 def _last(x: Any, keepdims: bool) -> Any:
@@ -83,36 +92,51 @@ def _last(x: Any, keepdims: bool) -> Any:
 @writes_out("softmax")
 def _softmax(x: Any, *, axis: int) -> Any:
     e = OPS["exp"](x - _safe_top(x))
-    return e / OPS["sum"](e, axis=-1, keepdims=True)
+    return e / _sum(e)
 
 
 @writes_out("log_softmax")
 def _log_softmax(x: Any, *, axis: int) -> Any:
     shifted = x - _safe_top(x)
-    return shifted - OPS["log"](OPS["sum"](OPS["exp"](shifted), axis=-1, keepdims=True))
+    return shifted - OPS["log"](_sum(OPS["exp"](shifted)))
 
 
 @writes_out("logsumexp")
 def _logsumexp(x: Any, *, axis: Any, keepdims: bool) -> Any:
     top = _safe_top(x)
-    return _last(OPS["log"](OPS["sum"](OPS["exp"](x - top), axis=-1, keepdims=True)) + top, keepdims)
+    return _last(OPS["log"](_sum(OPS["exp"](x - top))) + top, keepdims)
 
 
 @writes_out("cross_entropy")
 def _cross_entropy(logits: Any, labels: Any, *, reduction: str) -> Any:
     n, shifted = logits.shape[-1], logits - _safe_top(logits)
-    total = OPS["sum"](OPS["exp"](shifted), axis=-1, keepdims=True)
+    total = _sum(OPS["exp"](shifted))
     hot = OPS["one_hot"](labels, n=n, dtype=logits.dtype.name)
     chosen = OPS["where"](OPS["greater"](hot, 0.0), shifted, 0.0)
-    losses = OPS["log"](total) - OPS["sum"](chosen, axis=-1, keepdims=True)
+    losses = OPS["log"](total) - _sum(chosen)
     if reduction == "none":
         return _last(losses, False)
     whole = OPS["sum"](losses, axis=None)
     return whole / float(math.prod(labels.shape)) if reduction == "mean" else whole
 
 
+def _in_one_form(name: str) -> Callable[..., Any]:
+    """A reduction along the last axis written in one way, so that equal ones are seen to be equal."""
+
+    def f(x: Any, *, axis: Any, keepdims: bool) -> Any:
+        return _last(OPS[name](x, axis=x.ndim - 1, keepdims=True), keepdims)
+
+    return f
+
+
+for _name in ("sum", "max", "min"):
+    writes_out(_name)(_in_one_form(_name))
+
+
 @writes_out("mean")
 def _mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
+    if normal_axes(axis, x.ndim) == (x.ndim - 1,):
+        return _last(_sum(x) / float(x.shape[-1]), keepdims)
     total = OPS["sum"](x, axis=axis, keepdims=keepdims)
     return total / float(math.prod(x.shape) // math.prod(total.shape))
 
@@ -120,8 +144,8 @@ def _mean(x: Any, *, axis: Any, keepdims: bool) -> Any:
 def _variance(x: Any, divisor: float) -> tuple[Any, Any]:
     """What is left of x without its mean, and its variance, along the last axis."""
     n = float(x.shape[-1])
-    centred = x - OPS["sum"](x, axis=-1, keepdims=True) / n
-    return centred, OPS["sum"](centred * centred, axis=-1, keepdims=True) / divisor
+    centred = x - _sum(x) / n
+    return centred, _sum(centred * centred) / divisor
 
 
 @writes_out("var")

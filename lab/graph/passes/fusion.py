@@ -9,10 +9,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from lab.graph.ir import Atom, Equation, Graph, Var
+import numpy as np
+
+from lab.graph.ir import Atom, Equation, Graph, Literal, Var
 from lab.graph.passes.pipeline import graph_pass
 from lab.graph.regions import FUSED
-from lab.graph.rewriting import renumbered
+from lab.graph.rewriting import constant, renumbered
 from lab.graph.rows import ALIASES, Part, space_of
 
 
@@ -34,10 +36,36 @@ def fusion(graph: Graph) -> Graph:
             }
           in (d) }
     """
-    parts = _Parts(graph)
-    for k in range(len(graph.equations)):
+    named, arrays = _named(graph)
+    parts = _Parts(named)
+    for k in range(len(named.equations)):
         parts.place(k)
-    return _written(graph, parts)
+    return dataclasses.replace(_unnamed(_written(named, parts), arrays), inputs=graph.inputs)
+
+
+def _named(graph: Graph) -> tuple[Graph, dict[Var, Literal]]:
+    """The graph with each array of constants as an input, so that a part can read it as one, and what they are."""
+    names: dict[int, Var] = {}
+    arrays: dict[Var, Literal] = {}
+
+    def read(a: Atom) -> Atom:
+        if isinstance(a, Var) or not np.ndim(a.value) or constant(a) is not None:
+            return a
+        if id(a.value) not in names:
+            v = names[id(a.value)] = Var(graph.n_vars + len(names), a.spec)
+            arrays[v] = a
+        return names[id(a.value)]
+
+    equations = tuple(dataclasses.replace(e, inputs=tuple(map(read, e.inputs))) for e in graph.equations)
+    return dataclasses.replace(graph, inputs=(*graph.inputs, *arrays), equations=equations), arrays
+
+
+def _unnamed(graph: Graph, arrays: dict[Var, Literal]) -> Graph:
+    equations = [
+        dataclasses.replace(e, inputs=tuple(arrays.get(a, a) if isinstance(a, Var) else a for a in e.inputs))
+        for e in graph.equations
+    ]
+    return dataclasses.replace(graph, equations=tuple(equations))
 
 
 class _Node:
@@ -181,7 +209,7 @@ def _written(graph: Graph, parts: _Parts) -> Graph:
     made: list[Equation] = []
     for node in reversed(ordered):
         for e in reversed(_equations(node, graph, needed)):
-            if any(v in needed for v in e.outs) or e.op.collective:
+            if any(v in needed for v in e.outs) or e.meets:
                 made.append(e)
                 needed.update(a for a in e.inputs if isinstance(a, Var))
     return dataclasses.replace(graph, equations=tuple(reversed(made)))

@@ -21,6 +21,7 @@ ORDER: tuple[str, ...] = (
     "constant folding",
     "algebra",
     "decomposition",
+    "constant folding",
     "algebra",
     "common subexpressions",
     "transposes into products",
@@ -81,10 +82,15 @@ def graph_pass(name: str) -> Callable[[Pass], Pass]:
 
 
 def _inside(graph: Graph, change: Pass) -> Graph:
-    """The graph with `change` made to the graphs inside its equations, and nothing said of sources yet."""
+    """The graph with `change` made to the graphs inside its equations, and nothing said of sources yet.
+
+    What is fused is left alone: it runs as one, so there is nothing in it to be shared, ordered or given a place.
+    """
 
     def renewed(e: Equation) -> Equation:
-        params = {k: change(v) if isinstance(v, Graph) else v for k, v in e.params.items()} if e.graphs else e.params
+        params = e.params
+        if e.graphs and e.op.name != "fused":
+            params = {k: change(v) if isinstance(v, Graph) else v for k, v in e.params.items()}
         return dataclasses.replace(e, params=params, sources=())
 
     return dataclasses.replace(graph, equations=tuple(map(renewed, graph.equations)))

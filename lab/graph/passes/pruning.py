@@ -25,7 +25,7 @@ def pruning(graph: Graph) -> Graph:
     needed = {a.number for a in graph.outputs if isinstance(a, Var)}
     kept = []
     for e in reversed(graph.equations):
-        if e.op.collective or any(v.number in needed for v in e.outs):
+        if e.meets or any(v.number in needed for v in e.outs):
             kept.append(e)
             needed.update(a.number for a in e.inputs if isinstance(a, Var))
     return dataclasses.replace(graph, equations=tuple(reversed(kept)))

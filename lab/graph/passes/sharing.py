@@ -30,7 +30,7 @@ def sharing(graph: Graph) -> Graph:
         now = new.seen(e)
         key = now.key(), tuple(v.spec for v in now.outs)
         known = first.get(key)
-        if known is None or e.op.collective:
+        if known is None or e.meets:
             new.keep(e)
             first[key] = e
             continue
