@@ -9,6 +9,8 @@ import lab
 from lab import tree
 from lab.autograd.tensor import Tensor
 from lab.graph import parse, verify
+from lab.graph.compiled import run_compiled
+from lab.graph.execute import run_arrays
 from lab.graph.printing import text_of
 from lab.graph.values import Constants
 from lab.ops import Composite, records
@@ -43,6 +45,19 @@ def test_the_graph_of_a_script_is_legal_and_reads_back(f, args):
     constants = Constants()
     text = text_of(graph, constants=constants)
     assert text_of(parse(text, constants.arrays)) == text_of(graph)
+
+
+COMPILED = [scripts.nested_returns, scripts.newton, scripts.if_in_a_loop, scripts.rows_of_a_tensor, scripts.masks,
+            scripts.carried_container, scripts.gradient_inside, scripts.parameters]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", COMPILED)
+def test_the_graph_of_a_script_compiled_gives_the_same(f):
+    row = next(rows[0] for known, *rows in scripts.CASES if known is f)
+    graph = lab.script(f).graph(*row)
+    arrays = [x.numpy() if isinstance(x, Tensor) else x for x in (*row, *graph.captured)]
+    for found, wanted in zip(run_compiled(graph, arrays), run_arrays(graph, arrays), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 # --- every op -----------------------------------------------------------------------------------------------------
