@@ -171,6 +171,11 @@ def test_a_function_without_a_source_is_refused():
         lab.script(scope["f"])
     with pytest.raises(ScriptError, match="a lambda"):
         lab.script(lambda x: x)
+    changed, where, _ = defined("return x")
+    name = where.rsplit(":", 1)[0]
+    linecache.cache[name] = 1, None, ["\n"] * 7 + ["def g(x):\n", "    return x\n"] * 5, name
+    with pytest.raises(ScriptError, match="the source of a function"):
+        lab.script(changed)
     for what in (3.0, np.sin, lab.grad):
         with pytest.raises(ScriptError) as caught:
             lab.script(what)(1.0)

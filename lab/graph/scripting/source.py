@@ -110,7 +110,7 @@ def _read(code: CodeType) -> Source:
         tree = ast.parse(text).body[0]
     except (OSError, SyntaxError):  # a SyntaxError for a lambda in the middle of a line
         tree, text, first = ast.Pass(), "", code.co_firstlineno
-    if not isinstance(tree, ast.FunctionDef):
+    if not isinstance(tree, ast.FunctionDef) or tree.name != code.co_name:  # a file that was changed meanwhile
         kind = "a lambda" if code.co_name == "<lambda>" else "async" if isinstance(tree, ast.AsyncFunctionDef) else ""
         raise ScriptError(
             f"lab.script cannot read {kind or 'the source of a function'}",
