@@ -29,6 +29,7 @@ _ROOMS: dict[str, str] = {
     "lab.experiments.cost": "measure_cost",
     "lab.experiments.errors": "measure_errors",
     "lab.experiments.memory": "measure_memory",
+    "lab.experiments.passes": "measure_passes",
     "lab.experiments.rule": "measure_rule",
     "lab.experiments.saved": "saved_values",
     "lab.experiments.slopes": "measure_slopes",

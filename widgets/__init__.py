@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from widgets.views.experiments.cost import CostView as CostView
     from widgets.views.experiments.errors import ErrorView as ErrorView
     from widgets.views.experiments.memory import MemoryView as MemoryView
+    from widgets.views.experiments.passes import PassesView as PassesView
     from widgets.views.experiments.rule import RuleView as RuleView
     from widgets.views.experiments.slopes import SlopesView as SlopesView
     from widgets.views.experiments.swell import SwellView as SwellView
@@ -53,6 +54,7 @@ _HOME: dict[str, str] = {
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",
     "SwellView": "views.experiments.swell", "SlopesView": "views.experiments.slopes",
+    "PassesView": "views.experiments.passes",
     "RuleView": "views.experiments.rule", "MemoryView": "views.experiments.memory",
     "Player": "player.player", "SideBySide": "player.side_by_side", "DifferenceView": "views.difference.view",
     "RunControls": "controls", "Dashboard": "board", "dashboard": "board",

@@ -151,7 +151,8 @@ def seed_of(tensor: Any, gradient: Any) -> Any:
                 given=f"shape {tensor.shape}",
                 hint="reduce it to one number, or pass backward(gradient=...)",
             )
-        return np.ones(tensor.shape, tensor.dtype)
+        one = np.array(1, tensor.dtype)  # np.ones takes three times as long
+        return one.reshape(tensor.shape) if tensor.shape else one
     return gradient_for(tensor, gradient)
 
 
@@ -287,22 +288,25 @@ def run_general(
     keep: bool,
     level: int = 0,
     owner: Callable[[Any, AnyNode | None], Any] | None = None,
+    quiet: bool = False,
 ) -> dict[int, Any]:
     """Cotangents of the leaves as values that are tracked themselves.
 
     Args:
         owner: under `create_graph` the saved arrays become Tensors on the recorded parents again; above level 0 what is
             saved are values of the level below already, and there is nothing to do.
+        quiet: tell nobody.
     """
-    if bus.operations:
+    told = bus.operations and not quiet
+    if told:
         bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), level)
     for node in walk.nodes:
         ct = grads.pop(node.id, None)
         if ct is not None:
             if node.hooks is not None:
                 ct = run_hooks(node, ct)
-            _pull_general(node, ct, grads, owner, guard=node.id in walk.guarded, level=level)
-            if bus.gates:
+            _pull_general(node, ct, grads, owner, guard=node.id in walk.guarded, level=level, told=told)
+            if bus.gates and not quiet:
                 hold_node(node, ct)
         if not keep:
             node.saved = None
@@ -312,9 +316,11 @@ def run_general(
     return grads
 
 
-def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, guard: bool, level: int) -> None:
+def _pull_general(
+    node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, guard: bool, level: int, told: bool
+) -> None:
     saved = node.saved
-    if bus.operations and bus.detail:
+    if told and bus.detail:
         emit_value(node.id, "gradient", ct)
     if owner is not None:
         nodes = (node, *node.parents)
@@ -323,7 +329,7 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, gua
             for v, n in zip(saved, nodes, strict=True)  # type: ignore[arg-type]
         )
     contributions, anomaly = edges(node, ct, general=True, saved=saved), STATE.get().anomaly
-    if bus.operations:
+    if told:
         observe_rule(node, level)
     for i, (parent, sent) in enumerate(zip(node.parents, contributions, strict=True)):
         if parent is None or sent is None:
@@ -337,7 +343,7 @@ def _pull_general(node: Node, ct: Any, grads: dict[int, Any], owner: Any, *, gua
         if spec is not None:
             c = fold(c, spec.shape)
             c = c if c.dtype == spec.dtype else cast(c, dtype=spec.dtype)
-        if bus.operations and bus.detail:
+        if told and bus.detail:
             emit_value(parent.id, "contribution", c, node.id, i)
         grads[parent.id] = grads[parent.id] + c if parent.id in grads else c
 

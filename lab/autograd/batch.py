@@ -42,7 +42,7 @@ class Batch(Interpreter):
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         mapped = tuple(isinstance(a, Tracer) and a.interp is self for a in args)
         values = tuple(a.value if m else a for a, m in zip(args, mapped, strict=True))
-        if not bus.operations:
+        if not bus.operations or self.quiet:
             return self._made(op, self._run(op, args, mapped, values, params), params)
         self.told = told = self.told or Batched(self, self.size)
         out = told.noting.peeled(self._run(op, args, mapped, told.noting.spied(values), params))

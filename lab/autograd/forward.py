@@ -34,7 +34,7 @@ class Forward(Interpreter):
         if tangent is None:
             return out
         made = Tracer(self, out, tangent)
-        if bus.operations:
+        if bus.operations and not self.quiet:
             self.pushed = self.pushed or Pushed(self)
             self.pushed.tell(op, args, params, made)
         return made

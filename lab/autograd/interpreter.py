@@ -33,6 +33,7 @@ class Interpreter:
     Attributes:
         level: position in the nesting, from a global counter: younger transforms are above older ones.
         alive: False once the transform ended; its tracers then refuse to be used.
+        quiet: it tells listeners nothing: what runs under it is only written into a graph, which tells when it runs.
         differentiates: a number read out of its tracers would be a constant where a derivative is wanted.
     """
 
@@ -42,6 +43,7 @@ class Interpreter:
     def __init__(self) -> None:
         self.level = next(_levels)
         self.alive = True
+        self.quiet = False
 
     @property
     def ended(self) -> bool:

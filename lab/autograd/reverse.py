@@ -43,7 +43,7 @@ class Reverse(Interpreter):
         self.noted(node, lower, out)
         if state.anomaly:
             remember_line(node)
-        if bus.operations:
+        if bus.operations and not self.quiet:
             observe_op(op, node, lower, out, self.level)
         return Tracer(self, out, node)
 
@@ -61,6 +61,9 @@ class Reverse(Interpreter):
         if not (isinstance(out, Tracer) and out.interp is self):
             return [None] * len(leaves)
         walk = Walk(out.extra)
+        if self.quiet:
+            grads = run_general(walk, {out.extra.id: ct}, keep=keep, level=self.level, quiet=True)
+            return [grads.get(leaf.extra.id) for leaf in leaves]
         try:
             grads = run_general(walk, {out.extra.id: ct}, keep=keep, level=self.level)
         except BaseException as why:

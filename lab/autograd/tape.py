@@ -7,6 +7,7 @@ graph that is dropped is freed at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import count
 from typing import Any, ClassVar, TypeAlias
 
@@ -163,11 +164,34 @@ def record(
     return node
 
 
+BLOCK, FEW = 4096, 1 << 16
+"""Numbers that are added up in a row, and entries of a matrix whose rows are, by a product with ones."""
+
+
+@lru_cache(maxsize=64)
+def ones_of(n: int, dtype: np.dtype[Any]) -> Any:
+    """So many ones, made once."""
+    return np.ones(n, dtype)
+
+
+def _added_up(ct: Any, axes: tuple[int, ...]) -> Any:
+    """The sum over axes. That of a bias is a product with ones: NumPy's takes four times as long."""
+    if ct.dtype.char in "fd" and len(ct) <= BLOCK:
+        if axes == (0,) and ct.ndim == 2 and ct.size <= FEW:
+            return ones_of(len(ct), ct.dtype).dot(ct)
+        if axes == (0, 2, 3) and ct.ndim == 4 and ct.flags.c_contiguous:  # images with channels
+            n, c, h, w = ct.shape
+            if 0 < h * w <= BLOCK:
+                sums = ct.reshape(n * c, h * w).dot(ones_of(h * w, ct.dtype))
+                return ones_of(n, ct.dtype).dot(sums.reshape(n, c))
+    return np.add.reduce(ct, axis=axes, dtype=np.float32 if ct.dtype.char == "e" else None)  # as in `sum`
+
+
 def fold_eager(ct: Any, spec: Spec) -> Any:
     """A cotangent array brought to the shape and dtype of its operand."""
     if ct.shape != spec.shape:
         axes = folded_axes(ct.shape, spec.shape)
-        if axes:  # float16 is summed in float32, as in `sum`
-            ct = np.add.reduce(ct, axis=axes, dtype=np.float32 if ct.dtype.char == "e" else None)
+        if axes:
+            ct = _added_up(ct, axes)
         ct = ct.reshape(spec.shape) if ct.shape != spec.shape else ct
     return ct if ct.dtype == spec.dtype else np.asarray(ct).astype(spec.dtype)

@@ -36,6 +36,8 @@ from lab.events.catalogue import (
     OpRecorded,
     ParameterMeasured,
     ParametersKept,
+    PassesBegun,
+    PassFinished,
     PeakFound,
     RankFinished,
     RankLost,
@@ -146,5 +148,7 @@ __all__ = [
     "FaultFound",
     "MemoryBegun",
     "MemorySampled",
+    "PassFinished",
+    "PassesBegun",
     "PeakFound",
 ]

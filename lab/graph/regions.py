@@ -222,7 +222,7 @@ def SCAN(  # noqa: N802 - an op
     fixed, carry, rows = list(args[:n_fixed]), list(args[n_fixed:n]), args[n:]
     made: list[list[Any]] = [[] for _ in body.outputs[n_carry:]]
     for i in reversed(range(length)) if reverse else range(length):
-        outs = run(body, [*fixed, *carry, *(getitem(x, index=i) for x in rows)])
+        outs = run(body, [*fixed, *carry, *(_row(x, i) for x in rows)])
         carry = outs[:n_carry]
         for list_, out in zip(made, outs[n_carry:], strict=True):
             list_.append(out)
@@ -230,9 +230,15 @@ def SCAN(  # noqa: N802 - an op
     return [*carry, *(_stacked(rows[::-1] if reverse else rows, a.spec) for rows, a in pairs)]
 
 
+def _row(x: Any, i: int) -> Any:
+    return np.asarray(x[i]) if type(x) is np.ndarray else getitem(x, index=i)  # half the time of an op
+
+
 def _stacked(rows: list[Any], spec: Spec) -> Any:
     if not rows:
         return np.zeros((0, *spec.shape), spec.dtype)
+    if all(type(row) is np.ndarray for row in rows):
+        return np.stack(rows)
     return concatenate(*(expand_dims(row, axis=0) for row in rows), axis=0)
 
 

@@ -20,7 +20,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload, register_jitable
 
-from lab.kernels import cache, running, scalars, special
+from lab.kernels import ahead, cache, running, scalars, special
 from lab.kernels.arguments import Argument
 
 CONTRACT = {"contract"}
@@ -42,8 +42,25 @@ def _instruction(name: str, source: Any, target: Any, target_ir: Any) -> Any:
 _truncated = _instruction("fptosi", types.float32, types.int32, ir.IntType(32))
 _as_float = _instruction("bitcast", types.int32, types.float32, ir.FloatType())
 _as_bits = _instruction("bitcast", types.float32, types.int32, ir.IntType(32))
+_as_float_64 = _instruction("bitcast", types.int64, types.float64, ir.DoubleType())
+_as_bits_64 = _instruction("bitcast", types.float64, types.int64, ir.IntType(64))
 
 
+def _asked_for(_context: Any, array: Any, place: Any) -> Any:
+    """LLVM's prefetch of an entry to be read, into all caches but the first, which the present row fills."""
+
+    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        line, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        data = context.make_array(signature.args[0])(context, builder, values[0]).data
+        kind = ir.FunctionType(ir.VoidType(), [line, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [line], kind)
+        builder.call(function, [builder.bitcast(builder.gep(data, [values[1]]), line), number(0), number(2), number(1)])
+        return context.get_dummy_value()
+
+    return types.none(array, types.intp), emit
+
+
+_prefetch: Any = intrinsic(_asked_for)
 _taught: set[Callable[..., Any]] = set()
 
 
@@ -69,14 +86,15 @@ def _teach_scalars() -> None:
             return double(x)
 
         def choose(x: Any) -> Any:  # numba wants the same names and annotations as its choices have
-            return narrow if x == types.float32 else wide
+            return narrow if x in (types.float32, types.int32) else wide
 
         overload(function, jit_options={"fastmath": CONTRACT, "forceinline": True})(choose)
 
     # numba calls the outer function with types and compiles the inner one
     overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
-    overload(scalars.bits_to_float)(lambda n: lambda n: _as_float(n))  # noqa: PLW0108
-    overload(scalars.float_to_bits)(lambda x: lambda x: _as_bits(x))  # noqa: PLW0108
+    overload(ahead.ask_for)(lambda row, j: lambda row, j: _prefetch(row, j))  # noqa: PLW0108
+    by_type(scalars.bits_to_float, _as_float, _as_float_64)
+    by_type(scalars.float_to_bits, _as_bits, _as_bits_64)
     teach({function: frozenset(CONTRACT) for function in (*scalars.INLINED, *special.INLINED)}, inline=True)
     teach({function: frozenset(CONTRACT) for function in (*special.CALLED, *running.CALLED)})
     teach({function: frozenset({"reassoc", "nsz"}) for function in running.INLINED}, inline=True)

@@ -39,7 +39,7 @@ class Step(NamedTuple):
     name: str
     formula: Formula
     parameters: tuple[str, ...]
-    arguments: tuple[str | float, ...]
+    arguments: tuple[str | float | np.floating[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _lines(chain: Chain) -> tuple[list[str], dict[str, str]]:
                     raise KernelError("a step uses a value that is not there yet", given=f"{argument} in {step.name}")
                 scope[parameter] = Value(local(argument), dtypes[argument])
             else:
-                scope[parameter] = _number(argument)
+                scope[parameter] = _number(float(argument) if isinstance(argument, np.floating) else argument)
         value = Writer(step.formula, scope).write(step.formula.tree.body)
         if value.dtype is None:
             raise KernelError("a step of a chain depends on no array", given=f"{step.name} = {step.formula.text}")

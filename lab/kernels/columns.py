@@ -1,8 +1,9 @@
 """Images as columns of a matrix, one for each window of a convolution: then a convolution is a matrix product.
 
-(Chellapilla, Puri and Simard, "High performance convolutional neural networks for document processing", 2006.) Rows of
-a few pixels are copied, so the loops must cost nothing: indices are unsigned, because for signed ones numba asks each
-time whether they count from the end, which makes them four times as slow.
+(Chellapilla, Puri and Simard, "High performance convolutional neural networks for document processing", 2006.) What the
+entries of a kernel in one of its columns meet lies in one image, shifted and cut to the windows' width: so each row of
+pixels is copied once for each column, and whole images from there, not a few pixels at a time. Indices are unsigned,
+because for signed ones numba asks each time whether they count from the end: four times as slow.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from lab.errors import ShapeError
 from lab.kernels.arguments import Matrix, OutMatrix
-from lab.kernels.kernel import kernel
+from lab.kernels.kernel import helper, kernel
 
 # h, w an image; kh, kw the kernel; sh, sw from window to window; dh, dw from entry to entry of one; top, left the zeros
 # before the image; oh, ow how many windows. Zeros behind the image are what windows reach beyond it.
@@ -76,6 +77,32 @@ def _col2im_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[Any
     return rng.standard_normal((size, 60)).astype(dtype), np.zeros((size, 20), dtype), *_SAMPLE
 
 
+@helper()
+def first_inside(before: int, stride: int) -> int:
+    """The first window whose entry lies behind `before` pixels that are outside."""
+    return max(0, (before + stride - 1) // stride)
+
+
+@helper()
+def end_inside(before: int, stride: int, size: int, n: int) -> int:
+    """One more than the last of n windows whose entry lies before the end."""
+    return max(0, min(n, (size - 1 + before) // stride + 1))
+
+
+@helper()
+def copy(x: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write x to `out`."""
+    for i in range(out.size):
+        out[i] = x[i]
+
+
+@helper()
+def add(x: NDArray[Any], out: NDArray[Any]) -> None:
+    """Add x."""
+    for i in range(out.size):
+        out[i] += x[i]
+
+
 @kernel(twin=im2col_twin, sample=_im2col_sample)
 def im2col(
     x: Matrix, out: OutMatrix, h: int, w: int, kh: int, kw: int, sh: int, sw: int, dh: int, dw: int,
@@ -96,29 +123,27 @@ def im2col(
     """
     if x.shape[0] != out.shape[0] or x.shape[1] != h * w or out.shape[1] != kh * kw * oh * ow:
         raise ShapeError("im2col needs an image in each row of x and its windows in the same row of out")
-    height, width = max(top + h, (oh - 1) * sh + (kh - 1) * dh + 1), max(left + w, (ow - 1) * sw + (kw - 1) * dw + 1)
-    frame = np.zeros(height * width, x.dtype)
-    n_w, n_ow, step = np.uint64(w), np.uint64(ow), np.uint64(sw)
+    height, size = max(top + h, (oh - 1) * sh + (kh - 1) * dh + 1), np.uint64(oh * ow)
+    frames = np.zeros((kw, height * ow), x.dtype)  # an image for each column of the kernel, zeros around what is inside
+    n_ow, step = np.uint64(ow), np.uint64(sw)
     for n in range(x.shape[0]):
         image, columns = x[n], out[n]
-        start = np.uint64(0)
-        for y in range(h):
-            to = np.uint64((top + y) * width + left)
-            for i in range(n_w):
-                frame[to + i] = image[start + i]
-            start += n_w
-        start = np.uint64(0)
-        for ky in range(kh):
-            for kx in range(kw):
-                for y in range(oh):
-                    read = np.uint64((y * sh + ky * dh) * width + kx * dw)
-                    if sw == 1:
+        for kx in range(kw):
+            frame = frames[kx]
+            x0, x1 = first_inside(left - kx * dw, sw), end_inside(left - kx * dw, sw, w, ow)
+            for y in range(h):
+                read, to = np.uint64(y * w + x0 * sw + kx * dw - left), np.uint64((top + y) * ow + x0)
+                for i in range(np.uint64(max(0, x1 - x0))):
+                    frame[to + i] = image[read + i * step]
+            for ky in range(kh):
+                read, to = np.uint64(ky * dh * ow), np.uint64((ky * kw + kx) * oh * ow)
+                if sh == 1:
+                    copy(frame[read : read + size], columns[to : to + size])
+                else:
+                    for _ in range(oh):
                         for i in range(n_ow):
-                            columns[start + i] = frame[read + i]
-                    else:
-                        for i in range(n_ow):
-                            columns[start + i] = frame[read + i * step]
-                    start += n_ow
+                            columns[to + i] = frame[read + i]
+                        read, to = read + n_ow * np.uint64(sh), to + n_ow
 
 
 @kernel(twin=col2im_twin, sample=_col2im_sample)
@@ -139,27 +164,25 @@ def col2im(
     """
     if columns.shape[0] != out.shape[0] or out.shape[1] != h * w or columns.shape[1] != kh * kw * oh * ow:
         raise ShapeError("col2im needs the windows of an image in each row of columns and the image in that row of out")
-    height, width = max(top + h, (oh - 1) * sh + (kh - 1) * dh + 1), max(left + w, (ow - 1) * sw + (kw - 1) * dw + 1)
-    frame = np.zeros(height * width, out.dtype)
-    n_w, n_ow, step = np.uint64(w), np.uint64(ow), np.uint64(sw)
+    height, size = max(top + h, (oh - 1) * sh + (kh - 1) * dh + 1), np.uint64(oh * ow)
+    frame = np.empty(height * ow, out.dtype)
+    n_ow, step = np.uint64(ow), np.uint64(sw)
     for n in range(out.shape[0]):
         image, parts = out[n], columns[n]
-        frame[:] = 0
-        start = np.uint64(0)
-        for ky in range(kh):
-            for kx in range(kw):
-                for y in range(oh):
-                    to = np.uint64((y * sh + ky * dh) * width + kx * dw)
-                    if sw == 1:
+        image[:] = 0
+        for kx in range(kw):
+            frame[:] = 0
+            for ky in range(kh):
+                to, read = np.uint64(ky * dh * ow), np.uint64((ky * kw + kx) * oh * ow)
+                if sh == 1:
+                    add(parts[read : read + size], frame[to : to + size])
+                else:
+                    for _ in range(oh):
                         for i in range(n_ow):
-                            frame[to + i] += parts[start + i]
-                    else:
-                        for i in range(n_ow):
-                            frame[to + i * step] += parts[start + i]
-                    start += n_ow
-        start = np.uint64(0)
-        for y in range(h):
-            read = np.uint64((top + y) * width + left)
-            for i in range(n_w):
-                image[start + i] = frame[read + i]
-            start += n_w
+                            frame[to + i] += parts[read + i]
+                        to, read = to + n_ow * np.uint64(sh), read + n_ow
+            x0, x1 = first_inside(left - kx * dw, sw), end_inside(left - kx * dw, sw, w, ow)
+            for y in range(h):
+                to, read = np.uint64(y * w + x0 * sw + kx * dw - left), np.uint64((top + y) * ow + x0)
+                for i in range(np.uint64(max(0, x1 - x0))):
+                    image[to + i * step] += frame[read + i]

@@ -5,7 +5,6 @@ logits' size. Taking the largest logit off first, and not in the end as the usua
 float32 rounding error does not grow with the logits.
 """
 
-# ruff: noqa: FURB136 - max() would hide which of the two a nan leaves
 from __future__ import annotations
 
 from typing import Any
@@ -14,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.errors import ShapeError
+from lab.kernels.ahead import ask_for_row
 from lab.kernels.arguments import Labels, Matrix, OutMatrix, OutVector, Vector
 from lab.kernels.kernel import SUMMING, helper, kernel
-from lab.kernels.scalars import exp, log
+from lab.kernels.scalars import exp_below_zero, log, order, ordered
 
 BLOCK = 4096
 """Entries that are summed in the array's own dtype before the sum goes on in float64."""
-LANES = 16
-"""Entries that are compared at a time: a float32 vector of AVX-512, two of AVX2."""
 
 
 def forward_twin(logits: NDArray[Any], labels: NDArray[Any], losses: NDArray[Any]) -> int:
@@ -65,34 +63,23 @@ def _backward_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[A
 
 
 @helper()
-def largest_of(row: NDArray[Any], lanes: NDArray[Any]) -> Any:
-    """The largest entry; nan, or any entry, where one is nan. `lanes` is room for LANES entries.
+def largest_of(row: NDArray[Any]) -> Any:
+    """The largest entry; nan, or any entry, where one is nan.
 
-    One running maximum waits for each comparison in turn, and LLVM may not split it while nan counts: so LANES of them
-    run side by side.
+    It is sought among integers: the largest of floats LLVM seeks one by one as long as nan counts (4 times as long).
     """
-    whole = row.size - row.size % LANES
-    top = row[0]
-    if whole:
-        for k in range(LANES):
-            lanes[k] = row[k]
-        for start in range(LANES, whole, LANES):
-            for k in range(LANES):
-                x = row[start + k]
-                lanes[k] = x if x > lanes[k] else lanes[k]
-        for k in range(LANES):
-            top = lanes[k] if lanes[k] > top else top
-    for j in range(whole, row.size):
-        top = row[j] if row[j] > top else top
-    return top
+    top = order(row[0])
+    for j in range(row.size):
+        top = max(top, order(row[j]))
+    return ordered(top)
 
 
 @helper(fastmath=SUMMING)
 def sum_of_exp(x: NDArray[Any], top: Any) -> Any:
-    """Sum of exp(x - top), in the dtype of x."""
+    """Sum of exp(x - top), in the dtype of x, for a top that is the largest or nan."""
     part = x.dtype.type(0)
     for j in range(x.size):
-        part += exp(x[j] - top)
+        part += exp_below_zero(x[j] - top)
     return part
 
 
@@ -101,7 +88,7 @@ def write_exp(x: NDArray[Any], out: NDArray[Any], top: Any) -> Any:
     """The same, and each of them to `out`."""
     part = x.dtype.type(0)
     for j in range(x.size):
-        out[j] = exp(x[j] - top)
+        out[j] = exp_below_zero(x[j] - top)
         part += out[j]
     return part
 
@@ -142,12 +129,12 @@ def softmax_cross_entropy(logits: Matrix, labels: Labels, losses: OutVector) -> 
     n, c = logits.shape
     if labels.size != n or losses.size != n:
         raise ShapeError("softmax_cross_entropy needs one label and one loss for each row of logits")
-    lanes = np.empty(LANES, logits.dtype)
     for row in range(n):
         label = labels[row]
         if label < 0 or label >= c:
             return row
-        top = largest_of(logits[row], lanes)
+        top = largest_of(logits[row])
+        ask_for_row(logits, row + 1)
         total = 0.0
         for start in range(0, c, BLOCK):
             total += sum_of_exp(logits[row, start : min(start + BLOCK, c)], top)
@@ -172,9 +159,9 @@ def softmax_cross_entropy_gradient(logits: Matrix, labels: Labels, ct: Vector, o
     n, c = logits.shape
     if labels.size != n or ct.size != n or out.shape != logits.shape:
         raise ShapeError("softmax_cross_entropy_gradient needs one label and ct for each row of logits")
-    lanes = np.empty(LANES, logits.dtype)
     for row in range(n):
-        top = largest_of(logits[row], lanes)
+        top = largest_of(logits[row])
+        ask_for_row(logits, row + 1)
         total = 0.0
         for start in range(0, c, BLOCK):
             stop = min(start + BLOCK, c)

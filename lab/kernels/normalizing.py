@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.errors import ShapeError
+from lab.kernels.ahead import ask_for_row
 from lab.kernels.arguments import Matrix, OutMatrix, OutVector, Vector
 from lab.kernels.kernel import SUMMING, helper, kernel
 from lab.kernels.losses import BLOCK, sum_of
@@ -40,12 +41,15 @@ def sum_of_products(x: NDArray[Any], y: NDArray[Any]) -> Any:
 
 
 @helper(fastmath=SUMMING)
-def sum_of_centred(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any], middle: Any) -> Any:
-    """Sum of x * y * (z - middle), in the dtype of x."""
-    part = x.dtype.type(0)
+def sums_of_row(x: NDArray[Any], scale: NDArray[Any], ct: NDArray[Any], middle: Any) -> tuple[Any, Any, Any]:
+    """Sums of (x - middle) ** 2, of c = ct * scale and of c * (x - middle), in the dtype of x."""
+    squares, flat, lean = x.dtype.type(0), x.dtype.type(0), x.dtype.type(0)
     for j in range(x.size):
-        part += x[j] * y[j] * (z[j] - middle)
-    return part
+        distance, c = x[j] - middle, ct[j] * scale[j]
+        squares += distance * distance
+        flat += c
+        lean += c * distance
+    return squares, flat, lean
 
 
 @helper()
@@ -59,19 +63,25 @@ def write_even(
 
 @helper()
 def write_slope(
-    x: NDArray[Any], scale: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], middle: Any, inverse: Any,
-    mean: Any, along: Any,
+    x: NDArray[Any], scale: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], parts: NDArray[Any], middle: Any,
+    inverse: Any, mean: Any, along: Any,
 ) -> None:  # fmt: skip
-    """Write the gradient of a row."""
+    """Write the gradient of a row, and add to `parts` what it has for that of the scale and that of the shift."""
+    of_scale, of_shift = parts[0], parts[1]
     for j in range(x.size):
-        out[j] = inverse * (ct[j] * scale[j] - mean - (x[j] - middle) * along)
+        distance, c = x[j] - middle, ct[j]
+        out[j] = inverse * (c * scale[j] - mean - distance * along)
+        of_scale[j] += c * distance * inverse
+        of_shift[j] += c
 
 
 @helper()
-def add_even(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], middle: Any, inverse: Any) -> None:
-    """Add ct times the normalised row."""
+def add_even(x: NDArray[Any], ct: NDArray[Any], parts: NDArray[Any], middle: Any, inverse: Any) -> None:
+    """Only the latter."""
+    of_scale, of_shift = parts[0], parts[1]
     for j in range(x.size):
-        out[j] += ct[j] * (x[j] - middle) * inverse
+        of_scale[j] += ct[j] * (x[j] - middle) * inverse
+        of_shift[j] += ct[j]
 
 
 @helper()
@@ -82,16 +92,37 @@ def add(x: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 @helper()
-def moments(row: NDArray[Any], epsilon: float) -> tuple[Any, Any]:
-    """Mean, and 1 / sqrt(variance + epsilon), of a row that is not empty."""
+def mean_of(row: NDArray[Any]) -> Any:
+    """Mean of a row that is not empty."""
     total = 0.0
     for start in range(0, row.size, BLOCK):
         total += sum_of(row[start : min(start + BLOCK, row.size)])
-    middle = row.dtype.type(total / row.size)
-    total = 0.0
+    return row.dtype.type(total / row.size)
+
+
+@helper()
+def moments(row: NDArray[Any], epsilon: float) -> tuple[Any, Any]:
+    """Mean, and 1 / sqrt(variance + epsilon), of a row that is not empty."""
+    middle, total = mean_of(row), 0.0
     for start in range(0, row.size, BLOCK):
         total += sum_of_squares(row[start : min(start + BLOCK, row.size)], middle)
     return middle, row.dtype.type(1.0 / np.sqrt(total / row.size + epsilon))
+
+
+@helper()
+def slope_of_row(
+    x: NDArray[Any], scale: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], parts: NDArray[Any], epsilon: float
+) -> None:
+    """What `layer_norm_gradients` does with a row."""
+    n, middle = x.size, mean_of(x)
+    squares, flat, lean = 0.0, 0.0, 0.0
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        found = sums_of_row(x[start:stop], scale[start:stop], ct[start:stop], middle)
+        squares, flat, lean = squares + found[0], flat + found[1], lean + found[2]
+    inverse = x.dtype.type(1.0 / np.sqrt(squares / n + epsilon))
+    along = x.dtype.type(lean / n) * inverse * inverse
+    write_slope(x, scale, ct, out, parts, middle, inverse, x.dtype.type(flat / n), along)
 
 
 def _moments(x: NDArray[Any], epsilon: float) -> tuple[Any, Any]:
@@ -186,17 +217,13 @@ def layer_norm_gradients(
     for first in range(0, m, ROWS):
         parts[:] = 0
         for i in range(first, min(first + ROWS, m)):
-            middle, inverse = moments(x[i], epsilon)
-            add_even(x[i], ct[i], parts[0], middle, inverse)
-            add(ct[i], parts[1])
             if wanted:
-                flat, lean = 0.0, 0.0
-                for start in range(0, n, BLOCK):
-                    stop = min(start + BLOCK, n)
-                    flat += sum_of_products(ct[i, start:stop], scale[start:stop])
-                    lean += sum_of_centred(ct[i, start:stop], scale[start:stop], x[i, start:stop], middle)
-                along = x.dtype.type(lean / n) * inverse * inverse
-                write_slope(x[i], scale, ct[i], out[i], middle, inverse, x.dtype.type(flat / n), along)
+                slope_of_row(x[i], scale, ct[i], out[i], parts, epsilon)
+            else:
+                middle, inverse = moments(x[i], epsilon)
+                add_even(x[i], ct[i], parts, middle, inverse)
+            ask_for_row(x, i + 1)
+            ask_for_row(ct, i + 1)
         for k in range(2):
             add(parts[k], totals[k])
     for j in range(n):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lab.errors import ShapeError
 from lab.kernels.arguments import Matrix, OutMatrix
-from lab.kernels.columns import framed
+from lab.kernels.columns import copy, end_inside, first_inside, framed
 from lab.kernels.kernel import helper, kernel
 
 
@@ -72,16 +72,91 @@ def _gradient_sample(rng: np.random.Generator, dtype: str, size: int) -> tuple[A
     return x, rng.standard_normal(ct.shape).astype(dtype), np.zeros_like(x), *rest
 
 
-@helper()
-def first_inside(before: int, stride: int) -> int:
-    """The first window whose entry lies behind `before` pixels that are outside."""
-    return max(0, (before + stride - 1) // stride)
+# Most windows are of 2 x 2 and tile the image. Then rows of all images are one long row of pairs, and two loops over it
+# run in many lanes, where one over the few windows of a row would branch for each: 7 times as long.
+
+TILES = 1024
+"""Windows at a time, so that what is between the loops stays in the cache."""
 
 
 @helper()
-def end_inside(before: int, stride: int, size: int, n: int) -> int:
-    """One more than the last of n windows whose entry lies before the end."""
-    return max(0, min(n, (size - 1 + before) // stride + 1))
+def is_larger(entry: Any, old: Any) -> Any:
+    """Whether an entry takes the place of one before it: nan does that of a number."""
+    return (entry > old) | ((entry != entry) & (old == old))  # noqa: PLR0124 - nan
+
+
+@helper()
+def write_largest(x: NDArray[Any], out: NDArray[Any]) -> None:
+    """The larger of each pair."""
+    two, one = np.uint64(2), np.uint64(1)
+    for i in range(np.uint64(out.size)):
+        left, right = x[i * two], x[i * two + one]
+        out[i] = right if is_larger(right, left) else left
+
+
+@helper()
+def send_back(ct: NDArray[Any], upper: NDArray[Any], lower: NDArray[Any]) -> None:
+    """Put the cotangent in the place of the larger of two, zero in that of the other."""
+    zero = ct.dtype.type(0)
+    for i in range(ct.size):
+        c, is_lower = ct[i], is_larger(lower[i], upper[i])  # read in any case: a read that depends is a branch
+        upper[i] = zero if is_lower else c
+        lower[i] = c if is_lower else zero
+
+
+@helper()
+def write_back(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write the cotangent of each pair to the place of the larger, zero to the other."""
+    two, one, zero = np.uint64(2), np.uint64(1), ct.dtype.type(0)
+    for i in range(np.uint64(ct.size)):
+        c, is_right = ct[i], is_larger(x[i * two + one], x[i * two])
+        out[i * two] = zero if is_right else c
+        out[i * two + one] = c if is_right else zero
+
+
+@helper()
+def write_larger(upper: NDArray[Any], lower: NDArray[Any], out: NDArray[Any]) -> None:
+    """The larger of two."""
+    for i in range(out.size):
+        u, v = upper[i], lower[i]
+        out[i] = v if is_larger(v, u) else u
+
+
+@helper()
+def part_rows(x: NDArray[Any], upper: NDArray[Any], lower: NDArray[Any], width: int) -> None:
+    """Copy the rows of x to `upper` and `lower` in turn."""
+    for k in range(0, upper.size, width):
+        copy(x[2 * k : 2 * k + width], upper[k : k + width])
+        copy(x[2 * k + width : 2 * (k + width)], lower[k : k + width])
+
+
+@helper()
+def largest_of_tiles(x: NDArray[Any], out: NDArray[Any], width: int) -> None:
+    """`max_pool` of windows of 2 x 2 that tile the images, so many in a row; both arrays flat."""
+    step = max(1, TILES // width) * width
+    pairs, upper, lower = np.empty(2 * step, x.dtype), np.empty(step, x.dtype), np.empty(step, x.dtype)
+    for start in range(0, out.size, step):
+        n = min(step, out.size - start)
+        write_largest(x[4 * start : 4 * (start + n)], pairs[: 2 * n])
+        part_rows(pairs[: 2 * n], upper[:n], lower[:n], width)
+        write_larger(upper[:n], lower[:n], out[start : start + n])
+
+
+@helper()
+def gradient_of_tiles(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], width: int) -> None:
+    """`max_pool_gradient` of windows of 2 x 2 that tile the images, so many in a row; all arrays flat."""
+    step = max(1, TILES // width) * width
+    pairs, upper, lower = np.empty(2 * step, x.dtype), np.empty(step, x.dtype), np.empty(step, x.dtype)
+    for start in range(0, ct.size, step):
+        n = min(step, ct.size - start)
+        entries = x[4 * start : 4 * (start + n)]
+        write_largest(entries, pairs[: 2 * n])
+        part_rows(pairs[: 2 * n], upper[:n], lower[:n], width)
+        send_back(ct[start : start + n], upper[:n], lower[:n])
+        for k in range(0, n, width):
+            copy(upper[k : k + width], pairs[2 * k : 2 * k + width])
+            copy(lower[k : k + width], pairs[2 * k + width : 2 * (k + width)])
+        write_back(entries, pairs[: 2 * n], out[4 * start : 4 * (start + n)])
 
 
 @kernel(twin=max_pool_twin, sample=_sample)
@@ -102,6 +177,9 @@ def max_pool(
     """
     if x.shape[0] != out.shape[0] or x.shape[1] != h * w or out.shape[1] != oh * ow:
         raise ShapeError("max_pool needs an image in each row of x and its windows in the same row of out")
+    if kh == kw == sh == sw == 2 and dh == dw == 1 and h == 2 * oh and w == 2 * ow and top == left == 0 and ow > 0:
+        largest_of_tiles(x.reshape(-1), out.reshape(-1), ow)
+        return
     step = np.uint64(sw)
     for n in range(x.shape[0]):
         image, best = x[n], out[n]
@@ -137,6 +215,9 @@ def max_pool_gradient(
     """
     if x.shape[0] != ct.shape[0] or x.shape != out.shape or x.shape[1] != h * w or ct.shape[1] != oh * ow:
         raise ShapeError("max_pool_gradient needs an image in each row of x and out, its windows in that row of ct")
+    if kh == kw == sh == sw == 2 and dh == dw == 1 and h == 2 * oh and w == 2 * ow and top == left == 0 and ow > 0:
+        gradient_of_tiles(x.reshape(-1), ct.reshape(-1), out.reshape(-1), ow)
+        return
     best, place = np.empty(oh * ow, x.dtype), np.empty(oh * ow, np.int64)
     step = np.uint64(sw)
     for n in range(x.shape[0]):
@@ -151,8 +232,7 @@ def max_pool_gradient(
                     to = np.uint64(y * ow + x0)
                     for i in range(np.uint64(max(0, x1 - x0))):
                         entry, old, had = image[read + i * step], best[to + i], place[to + i]
-                        larger = (entry > old) | ((entry != entry) & (old == old))  # noqa: PLR0124 - nan
-                        better = larger | (had < 0)
+                        better = is_larger(entry, old) | (had < 0)
                         best[to + i] = entry if better else old
                         place[to + i] = np.int64(read + i * step) if better else had
         slope[:] = 0

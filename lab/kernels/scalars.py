@@ -17,7 +17,6 @@ select.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +35,8 @@ LN2_HIGH = F32(0.693359375)  # 355 / 512: n * LN2_HIGH is exact for every n that
 LN2_LOW = F32(-2.12194440054690583e-4)  # ln 2 - LN2_HIGH
 SHIFT = F32(150.5)  # makes n + 150 positive, so that truncation rounds to nearest
 LOWEST, HIGHEST = F32(-104.0), F32(89.0)  # beyond these exp is 0 or inf in float32, denormals included
+ROUNDS = F32(12582912.0 + 127.0)  # 1.5 * 2**23 + 127: the lowest bits of ROUNDS + x are those of 127 + round(x)
+LOWEST_NORMAL = F32(-88.0)  # exp of this is below 2**-126.5
 # exp(r) - 1 = r + r**2 * (Q0 + Q1 r + ... + Q5 r**5), relative error 0.004 * 2**-24
 Q0, Q1, Q2 = F32(0.5000000044665414), F32(0.1666666636704243), F32(0.04166635859351623)
 Q3, Q4, Q5 = F32(0.008333389801984652), F32(0.0013940823648756382), F32(0.0001984589241382013)
@@ -44,6 +45,7 @@ L0, L1, L2, L3 = F32(0.3333333168404205), F32(-0.2500082679054939), F32(0.200012
 L4, L5, L6, L7 = F32(0.14201373163703812), F32(-0.13162016913580998), F32(0.1276540099150135), F32(-0.07634320695984886)
 SQRT_HALF_BITS = np.int32(0x3F3504F3)
 ONE_BITS = np.int32(0x3F800000)
+BELOW_SIGN, BELOW_SIGN_64 = np.int32(2**31 - 1), np.int64(2**63 - 1)
 TINIEST = F32(1.1754943508222875e-38)
 TWO_24 = F32(16777216.0)
 TANH_ONE = F32(9.02)  # tanh of this and more rounds to 1
@@ -55,13 +57,35 @@ def to_int(x: Number) -> Any:
 
 
 def bits_to_float(n: Any) -> Any:
-    """The float32 whose bits are those of the int32 `n`: no instruction at all in numba."""
-    return F32(struct.unpack("<f", struct.pack("<i", n))[0])
+    """The float whose bits are those of the int32 or int64 `n`: no instruction at all in numba."""
+    return n.view(F32) if n.itemsize == 4 else n.view(np.float64)
 
 
 def float_to_bits(x: Number) -> Any:
-    """The int32 whose bits are those of the float32 `x`."""
-    return np.int32(struct.unpack("<i", struct.pack("<f", x))[0])
+    """The int32 or int64 whose bits are those of the float32 or float64 `x`."""
+    return x.view(np.int32) if x.itemsize == 4 else x.view(np.int64)
+
+
+def order32(x: Number) -> Any:
+    """An int32 that is the larger the larger the float32; of nan it is beyond those of both infinities."""
+    n = float_to_bits(x)
+    return np.int32(n ^ np.int32(np.int32(n >> np.int32(31)) & BELOW_SIGN))
+
+
+def order64(x: Number) -> Any:
+    """An int64 that is the larger the larger the float64."""
+    n = float_to_bits(x)
+    return n ^ ((n >> np.int64(63)) & BELOW_SIGN_64)
+
+
+def ordered32(n: Any) -> Any:
+    """The float32 of an order."""
+    return bits_to_float(np.int32(n ^ np.int32(np.int32(n >> np.int32(31)) & BELOW_SIGN)))
+
+
+def ordered64(n: Any) -> Any:
+    """The float64 of an order."""
+    return bits_to_float(n ^ ((n >> np.int64(63)) & BELOW_SIGN_64))
 
 
 def power_of_two(n: Any) -> Any:
@@ -91,6 +115,17 @@ def exp32(x: Number) -> Any:
     half = np.int32(n >> np.int32(1))  # 2**n in two factors, since n may pass the ends of the exponent
     y = ((ONE + p) * power_of_two(half)) * power_of_two(np.int32(n - half))
     return y if x == x else x
+
+
+def exp_below_zero32(x: Number) -> Any:
+    """The exponential of a float32 that is at most 0, in less time: what is below 2**-126.5 becomes 0."""
+    x = LOWEST_NORMAL if x < LOWEST_NORMAL else x
+    shifted = x * LOG2_E + ROUNDS
+    steps = shifted - ROUNDS
+    r = (x - steps * LN2_HIGH) - steps * LN2_LOW
+    q = Q0 + r * (Q1 + r * (Q2 + r * (Q3 + r * (Q4 + r * Q5))))
+    p = r + (r * r) * q
+    return (ONE + p) * bits_to_float(np.int32(float_to_bits(shifted) << np.int32(23)))  # a product keeps nan
 
 
 def expm1_32(x: Number) -> Any:
@@ -181,6 +216,21 @@ def exp(x: Number) -> Any:
     return exp32(x) if isinstance(x, np.float32) else np.exp(x)
 
 
+def exp_below_zero(x: Number) -> Any:
+    """The exponential of what is at most 0, for either float type."""
+    return exp_below_zero32(x) if isinstance(x, np.float32) else np.exp(x)
+
+
+def order(x: Number) -> Any:
+    """An integer that is the larger the larger x: LLVM finds the largest integer in many lanes, of floats in one."""
+    return order32(x) if isinstance(x, np.float32) else order64(x)
+
+
+def ordered(n: Any) -> Any:
+    """The number of an order."""
+    return ordered32(n) if n.itemsize == 4 else ordered64(n)
+
+
 def expm1(x: Number) -> Any:
     """The exponential less 1 for either float type."""
     return expm1_32(x) if isinstance(x, np.float32) else np.expm1(x)
@@ -228,6 +278,9 @@ def where(condition: Any, a: Number, b: Number) -> Any:
 
 BY_TYPE: dict[Callable[[Any], Any], tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     exp: (exp32, np.exp),
+    exp_below_zero: (exp_below_zero32, np.exp),
+    order: (order32, order64),
+    ordered: (ordered32, ordered64),
     expm1: (expm1_32, np.expm1),
     log: (log32, np.log),
     log1p: (log1p32, np.log1p),
@@ -235,11 +288,11 @@ BY_TYPE: dict[Callable[[Any], Any], tuple[Callable[[Any], Any], Callable[[Any], 
     sigmoid: (sigmoid32, sigmoid64),
     sign: (sign32, sign64),
 }
-"""Function -> (float32 version, float64 version): what numba is told to choose from."""
+"""Function -> (32-bit version, 64-bit version): what numba is told to choose from."""
 
 INLINED = (
     power_of_two, reduced, clamped, exp32, expm1_32, tanh32, sigmoid32, log32, log1p32, sigmoid64,
-    sign32, sign64, maximum, minimum, where, sqrt,
+    sign32, sign64, maximum, minimum, where, sqrt, exp_below_zero32, order32, order64, ordered32, ordered64,
 )  # fmt: skip
 """Functions that numba compiles as they stand."""
 

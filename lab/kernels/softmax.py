@@ -9,9 +9,20 @@ from numpy.typing import NDArray
 
 from lab.errors import ShapeError
 from lab.kernels.arguments import Matrix, OutMatrix
-from lab.kernels.kernel import helper, kernel
-from lab.kernels.losses import BLOCK, LANES, largest_of, write_exp
+from lab.kernels.kernel import SUMMING, helper, kernel
+from lab.kernels.losses import BLOCK, largest_of, write_exp
 from lab.kernels.normalizing import sum_of_products
+from lab.kernels.scalars import exp
+
+
+@helper(fastmath=SUMMING)
+def write_any_exp(x: NDArray[Any], out: NDArray[Any]) -> Any:
+    """Write exp(x) to `out`, whatever x is; returns their sum in the dtype of x."""
+    part = x.dtype.type(0)
+    for j in range(x.size):
+        out[j] = exp(x[j])
+        part += out[j]
+    return part
 
 
 @helper()
@@ -67,13 +78,11 @@ def softmax(x: Matrix, out: OutMatrix) -> None:
     m, n = x.shape
     if out.shape != x.shape:
         raise ShapeError("softmax needs an out for each entry")
-    lanes = np.empty(LANES, x.dtype)
     for i in range(m):
-        top, total = largest_of(x[i], lanes), 0.0
-        top = top if np.isfinite(top) else x.dtype.type(0)
+        top, total = largest_of(x[i]), 0.0
         for start in range(0, n, BLOCK):
-            stop = min(start + BLOCK, n)
-            total += write_exp(x[i, start:stop], out[i, start:stop], top)
+            row, to = x[i, start : min(start + BLOCK, n)], out[i, start : min(start + BLOCK, n)]
+            total += write_exp(row, to, top) if np.isfinite(top) else write_any_exp(row, to)
         divide_by(out[i], x.dtype.type(total))
 
 

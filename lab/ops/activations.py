@@ -29,8 +29,15 @@ _ZEROS = {char: np.zeros((), char) for char in "efd"}
 """Ready made: NumPy converts a number as slowly as it rectifies 640."""
 
 
+_MANY = 4096
+"""Entries that a loop of our own rectifies in less time: NumPy's maximum with a single number runs in no lanes."""
+_rectify = looped_of("maximum(x, 0.0)", ("x",))
+
+
 def _rectified(x: Any, kink: float) -> Any:
-    return np.maximum(x, _ZEROS.get(x.dtype.char, 0) if type(x) is np.ndarray else 0)
+    if type(x) is not np.ndarray:
+        return np.maximum(x, 0)
+    return _rectify(x) if x.size > _MANY and x.dtype.char in FLOAT_CHARS else np.maximum(x, _ZEROS.get(x.dtype.char, 0))
 
 
 relu = elementwise(

@@ -104,6 +104,14 @@ def scatter_add(x: Any, *, index: Any = ..., shape: Any = ()) -> Any:
     return out
 
 
+def _getitem_rule(ct: Any, _out: Any, x_like: Any, *, index: Any) -> Any:
+    """The rule of getitem on arrays: its op's forward, without the way there."""
+    return scatter_add.forward(ct, index=index, shape=x_like.shape)
+
+
+getitem.rules[0].eager = _getitem_rule  # type: ignore[union-attr]
+
+
 def _is_whole(index: Any) -> bool:
     """Whether it is an array or a list of integers, so that it selects whole rows."""
     return isinstance(index, np.ndarray | list) and np.asarray(index).dtype.kind in "iu"

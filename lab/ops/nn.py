@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -93,20 +94,17 @@ def _reduced(losses: Any, shape: Any, reduction: str) -> Any:
     """The losses of all rows made what was asked for; float16 in NumPy's own wider accumulator, float32 in float64."""
     if reduction == "none":
         return losses.reshape(shape)
-    total = np.add.reduce(losses, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        return (total if reduction == "sum" else np.true_divide(total, losses.size)).astype(losses.dtype)
+    total = float(np.add.reduce(losses, dtype=np.float64))
+    if reduction == "mean":  # as numbers of Python: to let NumPy divide and round them takes ten times as long
+        total = total / losses.size if losses.size else math.nan
+    return losses.dtype.type(total)
 
 
 def _shares(ct: Any, labels: Any, reduction: str) -> Any:
     """The cotangent of each row's loss, ready to meet the row."""
     if reduction == "none":
         return reshape(ct, shape=(*ct.shape, 1))
-    return ct * (1.0 / max(_count(labels.shape), 1)) if reduction == "mean" else ct
-
-
-def _count(shape: Any) -> int:
-    return int(np.prod(shape, dtype=np.int64))
+    return ct * (1.0 / max(math.prod(labels.shape), 1)) if reduction == "mean" else ct
 
 
 def _picked(rows: Any, labels: Any, reduction: str, lead: int) -> Any:
@@ -177,7 +175,7 @@ def _cross_entropy_vjp(ct: Any, _out: Any, logits: Any, labels: Any, *, reductio
     if plain and logits.dtype.char in kernels.FLOAT_CHARS:
         slope = np.empty(logits.shape, logits.dtype)
         cts = np.empty(labels.size, logits.dtype)
-        cts[:] = _shares(ct, labels, reduction).reshape(-1)
+        cts[:] = ct.reshape(-1) if reduction == "none" else _shares(ct[()], labels, reduction)
         if labels.size:
             kernels.softmax_cross_entropy_gradient(_matrix(logits), _vector(labels), cts, _matrix(slope))
         return slope  # and no view of it: a gradient that is one would be copied

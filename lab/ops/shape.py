@@ -35,6 +35,9 @@ def _reshape_vjp(ct: Any, _out: Any, x_like: Any, *, shape: Any) -> Any:
     return reshape(ct, shape=x_like.shape)
 
 
+reshape.rules[0].eager = lambda ct, _out, x_like, **_: ct.reshape(x_like.shape)  # type: ignore[union-attr]
+
+
 @reshape.shaped
 def _reshape_shape(x: Spec, *, shape: Any) -> Spec:
     return Spec(resolve_reshape(x.shape, shape if isinstance(shape, tuple | list) else (shape,)), x.dtype)

@@ -20,8 +20,8 @@ from lab.ops import getitem
 from lab.ops.shape import stack
 from lab.transforms import written
 from lab.transforms.arguments import function, returned, taken
-from lab.transforms.carrying import condition, leaves_like, n_rows, raw, settled, tensors
-from lab.transforms.unknown import either, hides, turns
+from lab.transforms.carrying import condition, gives_way, leaves_like, n_rows, raw, settled, spec_of, tensors
+from lab.transforms.unknown import chosen, hides, is_mapped, turns
 
 
 def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *operands: Any) -> Any:
@@ -58,8 +58,14 @@ def cond(pred: Any, then: Callable[..., Any], otherwise: Callable[..., Any], *op
         shapes.append(out_structure)
         return [raw(o, "cond") for o in outs]
 
-    outs = either(pred, lambda: run(then), lambda: run(otherwise))
-    written.same_containers(shapes[0], shapes[-1], "cond: both branches")
+    if is_mapped(pred):
+        yes, no = run(then), run(otherwise)
+        written.same_containers(shapes[0], shapes[1], "cond: both branches")
+        for a, b, name in zip(yes, no, written.names_of(shapes[0]), strict=True):
+            written.agreed(spec_of(a), spec_of(b), (gives_way(a), gives_way(b)), name)
+        outs = chosen(pred, yes, no)
+    else:
+        outs = run(then if bool(pred) else otherwise)
     return tree.unflatten(shapes[0], [returned(o, "cond") for o in outs])
 
 

@@ -83,6 +83,7 @@ def lowered(values: Sequence[Any], top: Interpreter) -> list[Any]:
 def push(graph: Graph, values: Sequence[Any], tangents: Mapping[int, Any]) -> tuple[list[Any], list[Any]]:
     """(results, tangents of the floats among them) of a graph, for tangents of some of its inputs."""
     interp = Forward()
+    interp.quiet = True
     given = [Tracer(interp, v, tangents[i]) if i in tangents else v for i, v in enumerate(values)]
     outs = under(interp, lambda *xs: run(graph, xs), given)
     slopes = [outs[k].extra if is_of(outs[k], interp) else zeros(spec_of(outs[k]), values) for k in floats(outs)]
@@ -104,6 +105,7 @@ _RESULTS.complete = True
 def pull(graph: Graph, values: Sequence[Any], wanted: Sequence[int], cotangents: Sequence[Any]) -> list[Any]:
     """Cotangents of some inputs of a graph, for cotangents of the floats among its results: in one walk for all."""
     interp = Reverse()
+    interp.quiet = True
     given = list(values)
     for i in wanted:
         given[i] = interp.leaf(values[i])
@@ -133,6 +135,7 @@ class Members:
 
     def __init__(self, top: Batch) -> None:
         self.interp, self._top = Batch(top.size, top.axis_name), top
+        self.interp.quiet = True
 
     def on(self, values: Sequence[Any], mapped: Sequence[bool]) -> list[Any]:
         """Values as a member sees them."""

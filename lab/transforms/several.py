@@ -102,7 +102,7 @@ def _told(top: Reverse, node: Node, operands: Sequence[Any], out: Any) -> None:
     top.noted(node, operands, out)
     if STATE.get().anomaly:
         remember_line(node)
-    if bus.operations:
+    if bus.operations and not top.quiet:
         observe_op(node.op, node, tuple(operands), out, top.level)
 
 

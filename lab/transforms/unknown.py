@@ -73,13 +73,6 @@ def shielded(condition: Any, taken: bool, values: Sequence[Any], graph: Graph) -
     ]
 
 
-def either(condition: Any, then: Callable[[], Leaves], otherwise: Callable[[], Leaves]) -> Leaves:
-    """One of two branches; both and a choice, where members differ."""
-    if is_mapped(condition):
-        return chosen(condition, then(), otherwise())
-    return then() if bool(condition) else otherwise()
-
-
 def turns(
     test: Callable[[Leaves], Any], body: Callable[[Leaves], Leaves], carry: Leaves, most: int | None = None
 ) -> Leaves:

@@ -32,7 +32,7 @@ def same_containers(a: tree.Structure, b: tree.Structure, what: str) -> None:
         ArgumentError: they are.
     """
     if a != b:
-        paths = [tree.paths(tree.unflatten(s, [0] * s.n_leaves)) for s in (a, b)]
+        paths = [names_of(s) for s in (a, b)]
         raise ArgumentError(
             f"{what} must give results in the same containers",
             given=f"{paths[0]} and {paths[1]}"[:120],
@@ -68,8 +68,8 @@ def branch(
 
     graphs = [traced(then), traced(otherwise)]
     same_containers(shapes[0], shapes[1], "cond: both branches")
-    names = tree.paths(tree.unflatten(shapes[0], [0] * shapes[0].n_leaves))
-    dtypes = [_agreed(a, b, name) for a, b, name in zip(graphs[0].outputs, graphs[1].outputs, names, strict=True)]
+    results = zip(graphs[0].outputs, graphs[1].outputs, names_of(shapes[0]), strict=True)
+    dtypes = [agreed(a.spec, b.spec, (a.weak, b.weak), name) for a, b, name in results]
     if any(a.spec.dtype != d for g in graphs for a, d in zip(g.outputs, dtypes, strict=True)):
         graphs = [traced(then, dtypes), traced(otherwise, dtypes)]
     graphs, captured = closed(graphs)
@@ -77,22 +77,34 @@ def branch(
     return tree.unflatten(shapes[0], [returned(o, "cond") for o in outs])
 
 
-def _agreed(a: Any, b: Any, name: str) -> Any:
-    """The dtype of a result of both branches."""
-    given = f"{words(a.spec)} and {words(b.spec)}{f' at {name}' if name else ''}"
-    if a.spec.shape != b.spec.shape:
+def agreed(a: Spec, b: Spec, weak: tuple[bool, bool], name: str) -> Any:
+    """The dtype of a result of both branches; `weak`: which of them gives way to the other.
+
+    Raises:
+        ShapeError, DTypeError: there is none.
+
+    Example:
+        >>> agreed(Spec((), np.dtype(float)), Spec((), np.dtype("float32")), (True, False), "")
+        dtype('float32')
+    """
+    given = f"{words(a)} and {words(b)}{f' at {name}' if name else ''}"
+    if a.shape != b.shape:
         raise ShapeError(
             "cond: both branches must give the same shapes", given=given, hint="broadcast one of them, or reshape"
         )
-    x, y = a.spec.dtype, b.spec.dtype
-    strong = {y} if a.weak and not b.weak else {x} if b.weak and not a.weak else {x, y}
-    found = np.result_type(*strong) if a.weak and b.weak else next(iter(strong))
-    weak = [t for t, atom in ((x, a), (y, b)) if atom.weak]
-    if (len(strong) > 1 and not (a.weak and b.weak)) or any(t.kind == "f" and found.kind != "f" for t in weak):
+    firm_ones = {s.dtype for s, w in zip((a, b), weak, strict=True) if not w}
+    found = next(iter(firm_ones)) if firm_ones else np.result_type(a.dtype, b.dtype)
+    lost = [s for s, w in zip((a, b), weak, strict=True) if w and s.dtype.kind == "f" and found.kind != "f"]
+    if len(firm_ones) > 1 or lost:
         raise DTypeError(
             "cond: both branches must give the same dtypes", given=given, hint="cast one of them: x.astype(dtype)"
         )
     return found
+
+
+def names_of(structure: tree.Structure) -> list[str]:
+    """A readable path for each leaf."""
+    return tree.paths(tree.unflatten(structure, [0] * structure.n_leaves))
 
 
 # --- loops --------------------------------------------------------------------------------------------------------

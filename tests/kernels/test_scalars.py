@@ -9,6 +9,7 @@ import pytest
 from scipy import special
 
 from lab.kernels import Chain, Formula, Step, fuse, numpy_namespace, scalar_namespace
+from lab.kernels import scalars as lone
 from lab.kernels.formula import ARITY, FUNCTIONS
 
 TRUTHS = {"isnan", "isinf", "isfinite", "logical_not"}
@@ -97,3 +98,20 @@ def test_the_numpy_sigmoid_keeps_dtype_nan_and_small_values(dtype: str) -> None:
     y = numpy_namespace()["sigmoid"](np.array([np.nan, -80.0, 0.0, np.inf, -np.inf], dtype))
     assert y.dtype == dtype
     np.testing.assert_allclose(y, [np.nan, 1.8048513878454153e-35, 0.5, 1.0, 0.0], rtol=1e-5)
+
+
+def test_the_exponential_below_zero_is_within_one_ulp_and_flushes_only_what_is_not_normal() -> None:
+    x = np.concatenate([np.linspace(-87.3, 0, 2001), [-88.5, -1e30, -np.inf, np.nan]]).astype(np.float32)
+    found = np.array([lone.exp_below_zero(v) for v in x])
+    exact = np.exp(x.astype(float))
+    assert (np.abs(found - exact)[:-4] <= np.spacing(exact.astype(np.float32))[:-4]).all()
+    np.testing.assert_array_equal(found[-4:], [0, 0, 0, np.nan])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_orders_rise_with_the_numbers_and_lead_back_to_them(dtype: str) -> None:
+    tiny = np.finfo(dtype).smallest_subnormal
+    x = np.array([-np.inf, -3e38, -1, -tiny, 0.0, tiny, 1, 1.5, 3e38, np.inf, np.nan], dtype)
+    orders = [lone.order(v) for v in x]
+    assert orders == sorted(set(orders))
+    np.testing.assert_array_equal([lone.ordered(n) for n in orders], x)

@@ -242,3 +242,56 @@ def test_a_jitted_function_keeps_its_name_and_shows_its_graphs():
     my_function(1.0)
     (entry,) = my_function.cache.values()
     assert "tanh" in str(entry.graph)
+
+
+def test_each_trace_says_why_the_graphs_before_would_not_do():
+    f = lab.jit(lambda x, ps: x * ps["w"] + ps["b"])
+    ps = {"w": np.ones(3), "b": 1.0}
+    f(np.ones(3), ps)
+    f(np.ones(3), ps)
+    f(np.ones((2, 3)), ps)
+    f(np.ones(3), {**ps, "w": np.ones(3, np.float32)})
+    f(np.ones(3), {**ps, "b": 1})
+    with lab.settings(kinks="half"):
+        f(np.ones(3), ps)
+    assert [m.reason for m in f.misses] == [
+        "the first call",
+        "x: float64 (2, 3), before float64 (3,)",
+        "ps['w']: float32 (3,), before float64 (3,)",
+        "ps['b']: a Python int, before a Python float",
+        "kinks: half, before zero",
+    ]
+    assert f.hits == 1
+    assert all(m.kept and m.n_equations == 2 and m.elapsed_ms > 0 for m in f.misses)
+    assert repr(f) == "<jitted <lambda>: 5 graphs, 1 hit, 5 traced>"
+
+
+def test_other_containers_and_graphs_of_one_call_are_reasons_too():
+    f = lab.jit(lambda x: x[0] * 2.0)
+    f([1.0])
+    f((1.0,))
+    assert f.misses[1].reason == "the arguments stand in other containers, or others were given"
+
+    def around(y):
+        inner = lab.jit(lambda x: x * y)
+        inner(1.0)
+        value = inner(1.0)
+        seen.append(inner.misses)
+        return value
+
+    seen: list = []
+    lab.grad(around)(2.0)
+    assert [m.kept for m in seen[0]] == [False, False]
+    assert seen[0][1].reason == "the first call"
+
+
+def test_a_method_can_be_jitted():
+    class Line(lab.nn.Module):
+        def __init__(self):
+            self.w = lab.nn.parameter(np.array([2.0]))
+
+        @lab.jit
+        def forward(self, x):
+            return x * self.w
+
+    close(Line()(np.array([3.0])), [6.0])

@@ -22,6 +22,7 @@ from widgets.views.dual.view import DualView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
 from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.passes import PassesView
 from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
 from widgets.views.experiments.swell import SwellView
@@ -96,6 +97,8 @@ EXHIBITS: list[Exhibit] = [
             "entry.", RuleView, "rule", opens_at_end=True),
     Exhibit("Memory over forward and backward", "A checkpoint forgets what was saved, and runs it again.",
             MemoryView, "memory", opens_at_end=True),
+    Exhibit("Pass by pass", "What the compiler makes of a layer and its gradient: fewer kernels, fewer bytes.",
+            PassesView, "passes", opens_at_end=True),
     Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
             GraphView, "twice", opens_at_end=True),
     Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",

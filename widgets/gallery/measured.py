@@ -13,11 +13,12 @@ from lab.events import Recording
 from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
 from lab.experiments.memory import measure_memory
+from lab.experiments.passes import measure_passes
 from lab.experiments.rule import measure_rule
 from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
-from lab.ops import exp, maximum, sin, softmax
-from lab.transforms import checkpoint, custom_vjp
+from lab.ops import cross_entropy, exp, layer_norm, maximum, sin, softmax
+from lab.transforms import checkpoint, custom_vjp, value_and_grad
 
 
 class Measured:
@@ -83,3 +84,19 @@ class Measured:
         return measure_memory(
             plain=lambda: piece(piece(piece(piece(x)))).sum(), checkpoints=lambda: again(again(again(again(x)))).sum()
         ).recording
+
+    @cached_property
+    def passes(self) -> Recording:
+        """Layer norm, a layer, softmax and loss, with their gradients."""
+        self._say("A graph on its way through the compiler ...")
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(64, 32)).astype(np.float32), rng.integers(0, 10, 64)
+        w = (rng.normal(size=(32, 10)) / 6.0).astype(np.float32)
+        scale, shift, bias = np.ones(32, np.float32), np.zeros(32, np.float32), np.zeros(10, np.float32)
+
+        def network(x: Any, scale: Any, shift: Any, w: Any, bias: Any) -> Any:
+            return cross_entropy(layer_norm(x, scale, shift) @ w + bias, y)
+
+        step = value_and_grad(network, (1, 2, 3, 4))
+        step.__name__ = "a layer norm, a layer and a loss with their gradients"
+        return measure_passes(step, x, scale, shift, w, bias).recording

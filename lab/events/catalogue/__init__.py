@@ -32,6 +32,8 @@ from lab.events.catalogue.experiments import (
     MemoryBegun,
     MemorySampled,
     MethodRefused,
+    PassesBegun,
+    PassFinished,
     PeakFound,
     RuleCheckBegun,
     SlopesBegun,
@@ -119,4 +121,6 @@ __all__ = [
     "MemoryBegun",
     "MemorySampled",
     "PeakFound",
+    "PassesBegun",
+    "PassFinished",
 ]

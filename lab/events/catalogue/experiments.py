@@ -247,3 +247,45 @@ class PeakFound(Event):
     n_ops: int
     """Operations that ran, those that were replayed counted again."""
     n_replayed: int
+
+
+# --- passes over a graph ------------------------------------------------------------------------------------------
+
+
+@event
+class PassesBegun(Event):
+    """`lab.measure_passes` begins: a function was traced, and its graph goes through the passes."""
+
+    function: str
+    passes: tuple[str, ...]
+    """In their order, as traced first and compiled last."""
+    repeats: int
+    told: bool
+    """Whether somebody recorded single operations meanwhile, which makes every run slower."""
+
+
+@event
+class PassFinished(Event):
+    """A pass made a graph of a graph, and what it made was run; the first has the graph as traced."""
+
+    number: int
+    """Among the passes, from 0 on."""
+    name: str
+    n_kernels: int
+    """Equations that compute: each reads and writes memory once. A fused one counts once."""
+    n_equations: int
+    """Equations, those inside fused ones included."""
+    n_bytes: int
+    """What the kernels read and write, computed from shapes: each operand and each result once."""
+    run_us: float
+    """Median time of one run, equation by equation; of "compiled" in fused loops over kept buffers."""
+    pass_ms: float
+    """What the pass took; of "compiled" the generation of code and the compilation of its loops."""
+    n_made: int
+    """Equations that were not there before."""
+    n_merged: int
+    """Equations for which another one stands now that was there before."""
+    n_gone: int
+    """Equations that are there no more, and that nothing stands for."""
+    text: str
+    """The graph after the pass; of "compiled" the generated code."""
