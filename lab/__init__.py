@@ -35,7 +35,7 @@ _ROOMS: dict[str, str] = {
     "lab.experiments.slopes": "measure_slopes",
     "lab.experiments.swell": "measure_swell",
     "lab.events": "Recording first_difference first_nonfinite listen record",
-    "lab.graph": "Graph make_graph",
+    "lab.graph": "Graph Session assign gradients make_graph placeholder script variable",
     "lab.memory": "gc_threshold",
     "lab.ops": "PRIMITIVES random_key",
     "lab.training": "evaluate fit last_run runs step_through",

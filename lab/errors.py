@@ -85,6 +85,10 @@ class GraphError(LabError, ValueError):
     """A graph that is not legal, cannot be read, or cannot hold what it was asked to hold."""
 
 
+class ScriptError(LabError, ValueError):
+    """The source of a function that `lab.script` cannot read, or cannot make a graph of; it names the line."""
+
+
 class KernelError(LabError, RuntimeError):
     """A kernel that cannot be compiled, cached or called."""
 

@@ -83,6 +83,14 @@ class Interpreter:
         """Shape as the traced function sees it."""
         return tuple(tracer.value.shape)
 
+    def leaked(self, tracer: Tracer, where: str) -> TracerLeakError:
+        """The error for one of its values that outlived it."""
+        return TracerLeakError(
+            "a value from inside a finished transform was used after its end",
+            given=f"a value of {self.word} in {where}",
+            hint="return it from the function instead of storing it outside",
+        )
+
 
 class Tracer(Tensor):
     """A value above the plain level.
@@ -156,7 +164,7 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         if not isinstance(a, Tracer):  # something that has to be made an array, or refused
             return bind(op, tuple(x if isinstance(x, Tensor) else operand(op, x) for x in args), params)
         if not a.interp.alive and a.interp.ended:
-            raise leaked(a, op.name)
+            raise a.interp.leaked(a, op.name)
         if top is None or a.interp.level > top.level:
             top = a.interp
     if top is not None and (inside := INSIDE.get()) is not None and inside.level > top.level:
@@ -180,18 +188,9 @@ def newest(values: Sequence[Any]) -> Interpreter | None:
     for a in values:
         if isinstance(a, Tracer):
             if a.interp.ended:
-                raise leaked(a, "a function")
+                raise a.interp.leaked(a, "a function")
             if top is None or a.interp.level > top.level:
                 top = a.interp
     if top is not None and (inside := INSIDE.get()) is not None and inside.level > top.level:
         return inside
     return top
-
-
-def leaked(a: Tracer, where: str) -> TracerLeakError:
-    """The error for a value that outlived its transform."""
-    return TracerLeakError(
-        "a value from inside a finished transform was used after its end",
-        given=f"a value of {a.interp.word} in {where}",
-        hint="return it from the function instead of storing it outside",
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -139,6 +139,9 @@ class Equation:
 class Graph:
     """Inputs, equations in an order in which they can run, outputs.
 
+    Called without arguments it is no value yet, but a `Building` for `with lab.Graph() as g:`, from which `g.graph()`
+    makes one.
+
     Attributes:
         inputs: variables that the caller gives.
         captured: values from outside that the traced function used, one for each of the last `inputs`.
@@ -157,6 +160,15 @@ class Graph:
     outputs: tuple[Atom, ...]
     captured: tuple[Any, ...] = ()
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
+
+    if not TYPE_CHECKING:  # a value needs its inputs: without them it is one that is still to be built
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            if args or kwargs:
+                return object.__new__(cls)
+            from lab.graph.building import Building
+
+            return Building()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Graph, (self.inputs, self.equations, self.outputs, self.captured)

@@ -76,11 +76,19 @@ class Trace(Interpreter):
         self, op: Op, inputs: tuple[Atom, ...], specs: Sequence[Spec], params: dict[str, Any]
     ) -> tuple[Tracer, ...]:
         outs = tuple(map(self.new, specs))
-        params = {k: v.name if isinstance(v, np.dtype) else v for k, v in params.items()}
-        self.equations.append(Equation(op, inputs, tuple(o.extra for o in outs), params, _here()))
+        params = {k: np.dtype(v).name if isinstance(v, np.dtype | type) else v for k, v in params.items()}
+        self.equations.append(Equation(op, inputs, tuple(o.extra for o in outs), params, self.here()))
         return outs
 
-    def _atom(self, op: Op, a: Any) -> Atom:
+    def here(self) -> str:
+        """"file:line" of the code that applies an op now."""
+        return _here()
+
+    def atom(self, a: Any, where: str) -> Atom:
+        """What stands in the graph for a value; an error says where it was met."""
+        return self._atom(Place(where), a)
+
+    def _atom(self, op: Any, a: Any) -> Atom:
         if isinstance(a, Tracer) and a.interp is self:
             var: Var = a.extra
             return var
@@ -166,7 +174,7 @@ def trace_specs(f: Callable[..., Any], specs: Sequence[Spec]) -> Graph:
     return trace(f, ones, {}, weak=False)[0]
 
 
-class _Place:
+class Place:
     """Where a value that is no number was met, in place of the op that errors name."""
 
     elementwise = False
@@ -175,8 +183,8 @@ class _Place:
         self.name = name
 
 
-_RETURN: Any = _Place("the result of a traced function")
-_ARGUMENT: Any = _Place("a traced function")
+_RETURN: Any = Place("the result of a traced function")
+_ARGUMENT: Any = Place("a traced function")
 
 
 def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:

@@ -32,7 +32,7 @@ def look_of(e: Equation) -> Look | None:
     if e.op.name == "stop_gradient":
         return lambda x: x
     if e.op.name == "getitem" and _is_basic(e.params["index"]):
-        index = e.params["index"]
+        index = _open(e.params["index"])
         return lambda x: x[index]
     return None
 
@@ -46,12 +46,18 @@ def text_of_look(e: Equation, x: str) -> str:
         return f"np_broadcast_to({x}, {shape})"
     if e.op.name == "transpose":
         return f"{x}.transpose({e.params['axes']})"
-    return x if e.op.name == "stop_gradient" else f"{x}[{_index_text(e.params['index'])}]"
+    return x if e.op.name == "stop_gradient" else f"{x}[{_index_text(_open(e.params['index']))}]"
 
 
 def is_contiguous_look(e: Equation) -> bool:
     """Whether the view of a contiguous operand is contiguous: only the shape is another."""
     return e.op.name in ("reshape", "expand_dims", "stop_gradient")
+
+
+def _open(index: Any) -> Any:
+    """The same index so that NumPy gives a view: numbers alone would give one entry, read once and for all."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return index if any(p is ... for p in parts) else (*parts, ...)
 
 
 def _is_basic(index: Any) -> bool:

@@ -182,3 +182,9 @@ def test_the_entries_of_a_transposed_value_are_put_in_a_row_in_every_run():
     for seed in range(3):
         x = np.random.default_rng(seed).normal(size=(3, 3))
         np.testing.assert_allclose(compiled.arrays([x])[0], (x @ x).T.reshape(9) * np.arange(9.0))
+
+
+def test_one_entry_of_a_kept_buffer_is_read_in_every_run():
+    graph = lab.make_graph(lambda x: lab.tanh(lab.exp(x) * 2.0)[1] + lab.sin(x)[-1, None])(np.ones(3))
+    for x in (np.ones(3), np.arange(3.0)):
+        np.testing.assert_allclose(run_compiled(graph, [x])[0], run_arrays(graph, [x])[0], rtol=1e-12)
