@@ -36,6 +36,7 @@ class Trace(Interpreter):
         super().__init__()
         self.equations: list[Equation] = []
         self.captured: dict[int, tuple[Var, Any]] = {}
+        self.constants: dict[int, tuple[Any, Literal]] = {}
         self.n_vars = 0
 
     def new(self, spec: Spec, *, weak: bool = False) -> Tracer:
@@ -102,7 +103,12 @@ class Trace(Interpreter):
             return Literal(a)
         array = np.array(operand(op, a))
         array.flags.writeable = False
-        return Literal(array)
+        known = self.constants.get(id(a))
+        if known is not None and known[1].value.dtype == array.dtype and np.array_equal(known[1].value, array):
+            return known[1]  # read again, and not changed meanwhile: one constant, not two
+        made = Literal(array)
+        self.constants[id(a)] = a, made
+        return made
 
 
 def is_weak(x: Any) -> bool:

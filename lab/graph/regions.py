@@ -139,7 +139,7 @@ def _is_one_bool(name: str, spec: Spec, what: str) -> None:
 
 def _cond_fit(specs: Sequence[Spec], *, then: Graph, otherwise: Graph) -> tuple[Spec, ...]:
     if not specs:
-        raise GraphError("cond has no condition", given="no operands")
+        raise GraphError("cond has no condition", given="no operands", hint="cond(condition, *operands)")
     _is_one_bool("cond", specs[0], "the condition")
     _accepts("cond", then, specs[1:], "then")
     _accepts("cond", otherwise, specs[1:], "otherwise")
@@ -177,7 +177,8 @@ def _while_fit(specs: Sequence[Spec], *, test: Graph, body: Graph, n_fixed: int)
     _accepts("while_loop", test, specs, "the test")
     _accepts("while_loop", body, specs, "the body")
     if len(test.outputs) != 1:
-        raise GraphError("while_loop: the test gives one bool", given=f"{len(test.outputs)} results")
+        given = f"{len(test.outputs)} results"
+        raise GraphError("while_loop: the test gives one bool", given=given, hint="a comparison, as x > 0.0")
     _is_one_bool("while_loop", test.outputs[0].spec, "what the test gives")
     carry = tuple(specs[n_fixed:])
     _keeps("while_loop", body, carry)

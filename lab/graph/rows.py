@@ -276,7 +276,8 @@ def part_of(body: Graph) -> Part:
         part = Part(space_of(e), makers)
         if all(part.take(other) for other in real):
             return part
-    raise KernelError("equations that do not fit one loop", given=str(body).splitlines()[0])
+    given = str(body).splitlines()[0]
+    raise KernelError("equations that do not fit one loop", given=given, hint="they run one by one")
 
 
 def space_of(e: Equation) -> Space:

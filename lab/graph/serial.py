@@ -95,7 +95,11 @@ def _require_savable(graph: Graph) -> None:
                 )
     for value in graph.captured:
         if type(value) not in (Tensor, np.ndarray):
-            raise GraphError("a graph with a value inside a transform cannot be saved", given=repr(value)[:60])
+            raise GraphError(
+                "a graph with a value inside a transform cannot be saved",
+                given=repr(value)[:60],
+                hint="make the graph outside of it",
+            )
 
 
 def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Saved:

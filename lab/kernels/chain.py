@@ -112,7 +112,7 @@ TAKEN: set[str] = {
 }  # fmt: skip
 
 
-RESERVED = ("in_", "out_", "v_", "row_", "to_", "kept_", "lanes_", "parts_", "part_", "sums_", "total_")
+RESERVED = ("in_", "out_", "v_", "row_", "to_", "kept_", "parts_", "part_", "sums_", "total_")
 """How names begin that the sources of loops use themselves."""
 
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.kernels import running
+from lab.kernels.ahead import ask_for_row
 from lab.kernels.fuse import load_source
-from lab.kernels.kernel import have_numba
+from lab.kernels.kernel import HELPERS, have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.rowwise import Cast, Match, Program, Reduce, source_of
 
@@ -67,6 +68,7 @@ class RowLoop:
         from lab.kernels import backend
         from lab.kernels.arguments import Argument
 
+        backend.teach(HELPERS)
         with _lock:
             if self.loaded:
                 return
@@ -134,7 +136,7 @@ def _shape(layout: str, arguments: tuple[Any, ...]) -> tuple[int, int]:
 
 def _scope() -> dict[str, Any]:
     functions = {("absolute" if name == "abs" else name): function for name, function in scalar_namespace().items()}
-    helpers = {f.__name__: f for f in (*running.INLINED, *running.CALLED)}
+    helpers = {f.__name__: f for f in (*running.INLINED, *running.CALLED, ask_for_row)}
     numbers = {"f4": np.float32, "f8": np.float64, "float32": np.float32, "float64": np.float64, "bool": np.bool_,
-               "inf": np.inf, "nan": np.nan, "LANES": running.LANES}  # fmt: skip
+               "inf": np.inf, "nan": np.nan}  # fmt: skip
     return {**numbers, "empty": np.empty, "zeros": np.zeros, **helpers, **functions}

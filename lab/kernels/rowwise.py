@@ -22,6 +22,8 @@ OVER = ("columns", "rows", "all")
 """What a reduction adds up: the entries of each row, the rows of each column, everything."""
 BLOCK = 4096
 """Entries whose sum is taken in their own dtype before it goes on in float64."""
+LONG = 256
+"""Entries of a row from which on the next row is asked for while this one is worked on (`ahead.py`)."""
 ROWS = 64
 """Rows whose sums are taken in their own dtype before they go on in float64."""
 
@@ -208,6 +210,8 @@ def source_of(program: Program) -> str:
         ...     (Step("y", Formula("x + b"), ("x", "b"), ("x", "b")),), ("y",))))
         def fused(in_x, in_b, out_y, n_rows, n_columns):
             for row in range(n_rows):
+                if n_columns >= 256:
+                    ask_for_row(in_x, row + 1)
                 row_x = in_x[row]
                 to_y = out_y[row]
                 for column in range(n_columns):
@@ -267,8 +271,6 @@ class _Source:
         yield from (f"    {line}" for line in self._columns_of(-1, "single"))
         for name in sorted(self.kept - set(p.outputs)):
             yield f"    kept_{name} = empty(n_columns, {p.about(name).dtype})"
-        if self.compared:
-            yield from (f"    lanes_{r.name} = empty(LANES, {p.about(r.of).dtype})" for r in self.compared)
         for r in self.down:
             yield f"    parts_{r.name} = zeros(n_columns, {p.about(r.of).dtype})"
             yield f"    sums_{r.name} = zeros(n_columns, float64)"
@@ -299,6 +301,9 @@ class _Source:
     def _row(self) -> Iterator[str]:
         """The body of the loop over rows."""
         p = self.p
+        if self.full_inputs:
+            yield f"if n_columns >= {LONG}:"
+            yield from (f"    ask_for_row(in_{name}, row + 1)" for name in self.full_inputs)
         yield from (f"row_{name} = in_{name}[row]" for name in self.full_inputs)
         yield from (f"to_{name} = out_{name}[row]" for name in p.outputs if p.layout(name) == "full")
         yield from (f"{local(name)} = in_{name}[row]" for name, _, layout in p.inputs if layout == "column")
@@ -324,7 +329,7 @@ class _Source:
         if r.kind == "sum":
             return f"{self.p.about(r.of).dtype}(total_{r.name})"
         row = f"row_{r.of}" if r.of in self.full_inputs else self.place(r.of)
-        return f"{'largest' if r.kind == 'max' else 'smallest'}({row}, lanes_{r.name})"
+        return f"{'largest' if r.kind == 'max' else 'smallest'}({row})"
 
     def _columns_of(self, phase: int, layout: str) -> Iterator[str]:
         """Steps of one value for each row (or in all) that stand before the pass of that phase."""
@@ -406,5 +411,5 @@ def _is_cheap(line: Step | Match | Cast) -> bool:
 
 TAKEN.update({
     "row", "wrong", "n_rows", "n_columns", "first", "start", "empty", "zeros", "plus", "largest", "smallest", "add_to",
-    "LANES", "float32", "float64", "min",
+    "ask_for_row", "float32", "float64", "min",
 })  # fmt: skip

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-LANES = 16
-"""Entries that are compared at a time: a float32 vector of AVX-512, two of AVX2."""
+from lab.kernels.scalars import order, ordered
 
 
 def plus(a: Any, b: Any) -> Any:
@@ -25,43 +25,34 @@ def add_to(parts: NDArray[Any], sums: NDArray[Any]) -> None:
         parts[j] = 0
 
 
-def largest(row: NDArray[Any], lanes: NDArray[Any]) -> Any:
+def largest(row: NDArray[Any]) -> Any:
     """The largest entry of a row that is not empty, nan if one is nan.
 
-    One running maximum waits for each comparison in turn, so LANES of them run side by side.
+    It is sought among integers: the largest of floats LLVM seeks one by one as long as nan counts. The order of a nan
+    is beyond that of the infinity of its sign.
     """
-    whole = row.size - row.size % LANES
-    top = row[0]
-    if whole:
-        for k in range(LANES):
-            lanes[k] = row[k]
-        for start in range(LANES, whole, LANES):
-            for k in range(LANES):
-                x = row[start + k]
-                lanes[k] = x if (x > lanes[k]) | (x != x) else lanes[k]  # noqa: PLR0124 - a nan
-        for k in range(LANES):
-            top = lanes[k] if (lanes[k] > top) | (lanes[k] != lanes[k]) else top
-    for j in range(whole, row.size):
-        top = row[j] if (row[j] > top) | (row[j] != row[j]) else top
-    return top
+    top = order(row[0])
+    low = top
+    for j in range(row.size):
+        n = order(row[j])
+        top = max(top, n)
+        low = min(low, n)
+    if low < order(row.dtype.type(-np.inf)):
+        return row.dtype.type(np.nan)
+    return ordered(top)
 
 
-def smallest(row: NDArray[Any], lanes: NDArray[Any]) -> Any:
+def smallest(row: NDArray[Any]) -> Any:
     """The smallest entry of a row that is not empty, nan if one is nan."""
-    whole = row.size - row.size % LANES
-    top = row[0]
-    if whole:
-        for k in range(LANES):
-            lanes[k] = row[k]
-        for start in range(LANES, whole, LANES):
-            for k in range(LANES):
-                x = row[start + k]
-                lanes[k] = x if (x < lanes[k]) | (x != x) else lanes[k]  # noqa: PLR0124 - a nan
-        for k in range(LANES):
-            top = lanes[k] if (lanes[k] < top) | (lanes[k] != lanes[k]) else top
-    for j in range(whole, row.size):
-        top = row[j] if (row[j] < top) | (row[j] != row[j]) else top
-    return top
+    top = order(row[0])
+    low = top
+    for j in range(row.size):
+        n = order(row[j])
+        top = max(top, n)
+        low = min(low, n)
+    if top > order(row.dtype.type(np.inf)):
+        return row.dtype.type(np.nan)
+    return ordered(low)
 
 
 INLINED = (plus,)
