@@ -210,11 +210,19 @@ class _Writer:
         self._make(e)
         for v, layout in zip(e.outs, map(program.layout, program.outputs), strict=True):
             words.append(self._reshaped(v, _flat(layout, part)))
+        words += self._scratch(loop, word, part.space.n_columns)
         call = f"{word}({', '.join(words)}, {part.space.n_rows}, {part.space.n_columns})"
         if any(isinstance(line, Match) for line in program.lines):
             call = f"if {call} >= 0: raise IndexError('a label outside the classes')"
         self.lines.append(f"{call}  # {', '.join(map(name, e.outs))} = {e.params['kind']}")
         return True
+
+    def _scratch(self, loop: RowLoop, word: str, n_columns: int) -> list[str]:
+        """Names of the rows that a loop needs for itself."""
+        names = [f"{word}_row{i}" for i in range(len(loop.scratch(0)))]
+        for i, row in enumerate(names):
+            self.places[row] = lambda _memory, i=i: loop.scratch(n_columns)[i]  # type: ignore[misc]
+        return names
 
     def _beside(self, a: Atom, layout: str, part: Part) -> str:
         shape = _flat(layout, part)

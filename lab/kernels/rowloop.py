@@ -15,7 +15,7 @@ from lab.kernels.ahead import ask_for_row
 from lab.kernels.fuse import load_source
 from lab.kernels.kernel import HELPERS, have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
-from lab.kernels.rowwise import Cast, Match, Program, Reduce, source_of
+from lab.kernels.rowwise import Cast, Match, Program, Reduce, scratch_of, source_of
 
 _lock = threading.RLock()
 _loops: dict[str, RowLoop] = {}
@@ -31,7 +31,8 @@ def row_loop(program: Program) -> RowLoop:
         ...     Reduce("m", "max", "x", "columns"), Step("e", Formula("exp(x - m)"), ("x", "m"), ("x", "m")),
         ...     Reduce("s", "sum", "e", "columns"), Step("y", Formula("e / s"), ("e", "s"), ("e", "s"))), ("y",))
         >>> out = np.empty((1, 2))
-        >>> row_loop(softmax).run(np.zeros((1, 2)), out, 1, 2)
+        >>> loop = row_loop(softmax)
+        >>> loop.run(np.zeros((1, 2)), out, *loop.scratch(2), 1, 2)
         >>> out
         array([[0.5, 0.5]])
     """
@@ -47,18 +48,23 @@ class RowLoop:
         program: what it computes.
         source: the Python source of the loop.
         name: of its module and of its file in the cache.
-        run: `run(*inputs, *outputs, n_rows, n_columns)` without any check: full operands are contiguous arrays of two
-            axes, the others of one, and no output overlaps anything. Replaced by the compiled function once that is
-            there: read the attribute again after `compile()`.
+        run: `run(*inputs, *outputs, *scratch, n_rows, n_columns)` without any check: full operands are contiguous
+            arrays of two axes, the others of one, and no output overlaps anything. Replaced by the compiled function
+            once that is there: read the attribute again after `compile()`.
         loaded: how the compiled function came: "compiled", "loaded" from the cache, "numpy", or "" before.
     """
 
-    __slots__ = ("_key", "loaded", "name", "program", "run", "source")
+    __slots__ = ("_key", "_scratch", "loaded", "name", "program", "run", "source")
 
     def __init__(self, program: Program, key: str) -> None:
         self.program, self.source, self._key, self.loaded = program, source_of(program), key, ""
+        self._scratch = scratch_of(program)
         self.name = f"r_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         self.run: Callable[..., Any] = self._first
+
+    def scratch(self, n_columns: int) -> list[NDArray[Any]]:
+        """The rows that one call needs for itself; two at the same time need two sets."""
+        return [np.empty(n_columns, dtype) for dtype in self._scratch]
 
     def compile(self) -> None:
         """Make `run` the compiled loop, or the NumPy twin where numba is missing."""
@@ -79,6 +85,7 @@ class RowLoop:
             layouts = map(p.layout, p.outputs)
             pairs = zip(p.output_dtypes, layouts, strict=True)
             arrays += [(d, 2 if layout == "full" else 1, True) for d, layout in pairs]
+            arrays += [(dtype, 1, True) for dtype in self._scratch]
             arguments = [Argument(f"a{i}", d, ndim, written) for i, (d, ndim, written) in enumerate(arrays)]
             numbers = [Argument(name, "int64", 0, False) for name in ("n_rows", "n_columns")]
             self.loaded = backend.compile_for(made, (*arguments, *numbers), "float32")
@@ -92,7 +99,7 @@ class RowLoop:
         """The same as `run`, line by line in NumPy."""
         p, n_columns = self.program, arguments[-1]
         arrays = arguments[: len(p.inputs)]
-        outputs = arguments[len(p.inputs) : -2]
+        outputs = arguments[len(p.inputs) : len(p.inputs) + len(p.outputs)]
         values: dict[str, Any] = {
             name: _spread(array, layout) for (name, _, layout), array in zip(p.inputs, arrays, strict=True)
         }
@@ -138,5 +145,5 @@ def _scope() -> dict[str, Any]:
     functions = {("absolute" if name == "abs" else name): function for name, function in scalar_namespace().items()}
     helpers = {f.__name__: f for f in (*running.INLINED, *running.CALLED, ask_for_row)}
     numbers = {"f4": np.float32, "f8": np.float64, "float32": np.float32, "float64": np.float64, "bool": np.bool_,
-               "inf": np.inf, "nan": np.nan}  # fmt: skip
-    return {**numbers, "empty": np.empty, "zeros": np.zeros, **helpers, **functions}
+               "int64": np.int64, "uint64": np.uint64, "inf": np.inf, "nan": np.nan}  # fmt: skip
+    return {**numbers, **helpers, **functions}

@@ -133,7 +133,7 @@ def describe(line: Line, about: dict[str, About]) -> About:
         KernelError: a loop cannot hold it.
     """
     if isinstance(line, Match):
-        return About("bool", "full", about[line.of].phase, f"column == {local(line.of)}")
+        return About("bool", "full", about[line.of].phase, f"int64(column) == {local(line.of)}")
     if isinstance(line, Cast):
         return _cast(line, about)
     return _reduction(line, about) if isinstance(line, Reduce) else _step(line, about)
@@ -199,10 +199,11 @@ LAST = 1 << 20
 
 
 def source_of(program: Program) -> str:
-    """The Python source of `fused(inputs..., outputs..., n_rows, n_columns)`.
+    """The Python source of `fused(inputs..., outputs..., rows of its own..., n_rows, n_columns)`.
 
-    A full operand is an array of two axes; the others have one, a single one entry. Where labels are compared with the
-    columns it returns a row whose label names none, -1 if there is no such row.
+    A full operand is an array of two axes; the others have one, a single one entry. Rows of its own are given to it:
+    what it made itself LLVM would take for something that may overlap all else, and go one entry at a time. Where
+    labels are compared with the columns it returns a row whose label names none, -1 if there is no such row.
 
     Example:
         >>> from lab.kernels.formula import Formula
@@ -221,6 +222,11 @@ def source_of(program: Program) -> str:
                     to_y[column] = y
     """
     return "\n".join(_Source(program).lines())
+
+
+def scratch_of(program: Program) -> tuple[str, ...]:
+    """The dtypes of the rows that its loop needs for itself, one entry for each column."""
+    return tuple(dtype for _, dtype in _Source(program).scratch())
 
 
 class _Source:
@@ -257,6 +263,13 @@ class _Source:
         later = {name for name, phase in self._uses() if name in made and phase > self.p.phase(name)}
         return later | {r.of for r in self.compared if r.of in self.by_name}
 
+    def scratch(self) -> list[tuple[str, str]]:
+        """Name and dtype of each row that the loop needs for itself."""
+        rows = [(f"kept_{name}", self.p.about(name).dtype) for name in sorted(self.kept - set(self.p.outputs))]
+        for r in self.down:
+            rows += [(f"parts_{r.name}", self.p.about(r.of).dtype), (f"sums_{r.name}", "float64")]
+        return rows
+
     def place(self, name: str) -> str:
         """The row in which a kept value stands."""
         return f"to_{name}" if name in self.p.outputs else f"kept_{name}"
@@ -264,16 +277,15 @@ class _Source:
     def lines(self) -> Iterator[str]:
         p = self.p
         arrays = [*(f"in_{n}" for n, _, _ in p.inputs), *(f"out_{n}" for n in p.outputs)]
+        arrays += [word for word, _ in self.scratch()]
         yield f"def fused({', '.join(arrays)}, n_rows, n_columns):"
         for name, _, layout in p.inputs:
             if layout == "single":
                 yield f"    {local(name)} = in_{name}[0]"
         yield from (f"    {line}" for line in self._columns_of(-1, "single"))
-        for name in sorted(self.kept - set(p.outputs)):
-            yield f"    kept_{name} = empty(n_columns, {p.about(name).dtype})"
         for r in self.down:
-            yield f"    parts_{r.name} = zeros(n_columns, {p.about(r.of).dtype})"
-            yield f"    sums_{r.name} = zeros(n_columns, float64)"
+            yield f"    parts_{r.name}[:] = 0"
+            yield f"    sums_{r.name}[:] = 0"
         yield from (f"    total_{r.name} = 0.0" for r in self.totals)
         if self.matches:
             yield "    wrong = -1"
@@ -360,7 +372,8 @@ class _Source:
             yield f"for start in range(0, n_columns, {BLOCK}):"
             pad = "    "
             yield from (f"    part_{r.name} = {p.about(r.of).dtype}(0.0)" for r in (*sums, *totals))
-            yield f"    for column in range(start, min(start + {BLOCK}, n_columns)):"
+            # Numba looks whether a signed number is negative before it takes it as an index, in every turn.
+            yield f"    for column in range(uint64(start), uint64(min(start + {BLOCK}, n_columns))):"
         else:
             yield "for column in range(n_columns):"
         yield from (f"{pad}    {line}" for line in self._entry(steps, [*down, *sums, *totals]))
@@ -410,6 +423,6 @@ def _is_cheap(line: Step | Match | Cast) -> bool:
 
 
 TAKEN.update({
-    "row", "wrong", "n_rows", "n_columns", "first", "start", "empty", "zeros", "plus", "largest", "smallest", "add_to",
-    "ask_for_row", "float32", "float64", "min",
+    "row", "wrong", "n_rows", "n_columns", "first", "start", "plus", "largest", "smallest", "add_to",
+    "ask_for_row", "int64", "uint64", "float32", "float64", "min",
 })  # fmt: skip
