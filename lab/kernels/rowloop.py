@@ -15,7 +15,8 @@ from lab.kernels.ahead import ask_for_row
 from lab.kernels.fuse import load_source
 from lab.kernels.kernel import HELPERS, have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
-from lab.kernels.rowwise import Cast, Match, Program, Reduce, scratch_of, source_of
+from lab.kernels.rowsource import scratch_of, source_of
+from lab.kernels.rowwise import Cast, Match, Program, Reduce
 
 _lock = threading.RLock()
 _loops: dict[str, RowLoop] = {}

@@ -20,7 +20,7 @@ from lab.graph.execute import Replay, replayer
 from lab.graph.ir import Graph, Var
 from lab.graph.make import is_weak, trace
 from lab.transforms.arguments import function, returned, taken
-from lab.transforms.retraces import Key, Miss, names_of, reason_of
+from lab.transforms.retraces import Key, Miss, is_temporary, names_of, reason_of
 from lab.words import counted
 
 
@@ -54,7 +54,8 @@ def jit(f: Callable[..., Any], *, executor: str = "interpreted") -> Jitted:
     Tensors that f uses from outside become inputs, so that later changes to them are seen; NumPy arrays and what f
     reads by `float()`, `.item()` or as an index are fixed in the graph. Python numbers among the arguments are inputs
     too, and stay weak: float32 * 2.0 is float32. What it holds can be read: `f.cache` (Key -> Cached; the key also has
-    what the State fixes, kinks and named axes), `f.hits`, and in `f.misses` each trace with its reason.
+    what the State fixes, kinks and named axes), `f.hits`, and in `f.misses` each trace with its reason. What f makes of
+    captured tensors alone (`w.T` before it meets an argument) is made while tracing, so such a graph is not kept.
 
     Raises:
         ArgumentError: an executor of another name.
@@ -116,8 +117,11 @@ class Jitted:
         start = perf_counter()
         made = _cached(*trace(self._f, args, kwargs, weak=True), self._execute)
         elapsed_ms = 1e3 * (perf_counter() - start)
-        # A value of an enclosing transform is good for this call only: the next would use a dead tracer.
-        kept = not any(isinstance(c, Tracer) for c in made.graph.captured)
+        # A value of an enclosing transform is good for this call only: the next would use a dead tracer. So is what was
+        # made of captured tensors alone while tracing: the next would not see that they have changed.
+        captured = made.graph.captured
+        foreign = any(isinstance(c, Tracer) for c in captured)
+        kept = not foreign and not any(is_temporary(captured, i) for i in range(len(captured)))
         reason = reason_of(key, self.cache, names_of(self._f, args, kwargs))
         self.misses.append(Miss(reason, len(made.graph.equations), elapsed_ms, kept))
         if kept:
