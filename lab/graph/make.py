@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -164,6 +165,35 @@ def trace(
     extra = list(interp.captured.values())
     inputs = tuple(t.extra for t in tracers) + tuple(var for var, _ in extra)
     return Graph(inputs, tuple(interp.equations), outputs, tuple(value for _, value in extra)), out_structure
+
+
+def serves_again(graph: Graph) -> bool:
+    """Whether a graph may be kept for later calls, as far as what it captured tells.
+
+    Not if it captured a value of an enclosing transform: the next call would use a dead tracer. Nor if the traced
+    function made it of tensors from outside alone, `w.T` before it meets an argument: such an op is done while tracing,
+    and the next call would not see that w has changed. Then nobody but the graph has it.
+
+    Example:
+        >>> import lab
+        >>> w = lab.tensor([[1.0, 2.0]])
+        >>> serves_again(trace(lambda x: x @ w, [1.0 * w.T], {}, weak=False)[0])
+        True
+        >>> serves_again(trace(lambda x: x @ w.T, [1.0 * w], {}, weak=False)[0])
+        False
+    """
+    captured = graph.captured
+    if any(isinstance(c, Tracer) for c in captured):
+        return False
+    return all(_owners(captured, i) > _ONE for i in range(len(captured)))
+
+
+def _owners(values: tuple[Any, ...], i: int) -> int:
+    return sys.getrefcount(values[i])
+
+
+_ONE = _owners((object(),), 0)
+"""What Python counts for an object that one tuple holds, while it is asked."""
 
 
 def trace_specs(f: Callable[..., Any], specs: Sequence[Spec]) -> Graph:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab import tree
-from lab.autograd.interpreter import Tracer
 from lab.autograd.plain import operand
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
@@ -22,7 +21,7 @@ from lab.errors import ArgumentError, ScriptError
 from lab.graph.cutting import cut
 from lab.graph.execute import replayer
 from lab.graph.ir import Graph
-from lab.graph.make import Place, is_weak
+from lab.graph.make import Place, is_weak, serves_again
 from lab.graph.scripting.numbers import is_numeric, is_soft
 from lab.graph.scripting.reader import Reader
 from lab.graph.scripting.source import check, source_of
@@ -86,7 +85,7 @@ class Script:
             raise ArgumentError("a script cannot take this argument", given=what, hint=hint) from None
         if found is None:
             found = _read(self.script_of, values, structure)
-            if not any(isinstance(c, Tracer) for c in found.graph.captured):  # those are good for this call only
+            if serves_again(found.graph):
                 self.cache[key] = found
         return found, [v for v in values if _is_input(v)]
 

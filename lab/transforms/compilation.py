@@ -11,16 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lab import tree
-from lab.autograd.interpreter import Tracer
 from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE
 from lab.errors import ArgumentError
 from lab.graph.compiled import compiling
 from lab.graph.execute import Replay, replayer
 from lab.graph.ir import Graph, Var
-from lab.graph.make import is_weak, trace
+from lab.graph.make import is_weak, serves_again, trace
 from lab.transforms.arguments import function, returned, taken
-from lab.transforms.retraces import Key, Miss, is_temporary, names_of, reason_of
+from lab.transforms.retraces import Key, Miss, names_of, reason_of
 from lab.words import counted
 
 
@@ -117,11 +116,7 @@ class Jitted:
         start = perf_counter()
         made = _cached(*trace(self._f, args, kwargs, weak=True), self._execute)
         elapsed_ms = 1e3 * (perf_counter() - start)
-        # A value of an enclosing transform is good for this call only: the next would use a dead tracer. So is what was
-        # made of captured tensors alone while tracing: the next would not see that they have changed.
-        captured = made.graph.captured
-        foreign = any(isinstance(c, Tracer) for c in captured)
-        kept = not foreign and not any(is_temporary(captured, i) for i in range(len(captured)))
+        kept = serves_again(made.graph)
         reason = reason_of(key, self.cache, names_of(self._f, args, kwargs))
         self.misses.append(Miss(reason, len(made.graph.equations), elapsed_ms, kept))
         if kept:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -40,26 +39,6 @@ class Miss(NamedTuple):
     n_equations: int
     elapsed_ms: float
     kept: bool
-
-
-def is_temporary(captured: tuple[Any, ...], i: int) -> bool:
-    """Whether nobody but the graph has a captured value: then the traced function made it, and forgot it.
-
-    Example:
-        >>> import lab
-        >>> w = lab.tensor(1.0)
-        >>> is_temporary((w,), 0), is_temporary((w * 2.0,), 0)
-        (False, True)
-    """
-    return _owners(captured, i) <= _ONE
-
-
-def _owners(values: tuple[Any, ...], i: int) -> int:
-    return sys.getrefcount(values[i])
-
-
-_ONE = _owners((object(),), 0)
-"""What Python counts for an object that one tuple holds, while it is asked."""
 
 
 def names_of(f: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
