@@ -15,10 +15,11 @@ import numpy as np
 from lab.errors import KernelError
 from lab.graph.contracting import product_of
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.graph.rooms import LARGE, Room
 from lab.graph.rows import Part, part_of
 from lab.graph.views import is_contiguous_look, look_of, text_of_look
 from lab.kernels.rowloop import RowLoop, row_loop
-from lab.kernels.rowwise import Match
+from lab.kernels.rowwise import Match, Pick
 from lab.shapes import Shape
 
 Function = Callable[..., list[Any]]
@@ -132,13 +133,21 @@ class _Writer:
             self.solid.add(v)
             if v in self.out:
                 self.own.add(v)
-                self.lines.append(f'{name(v)} = np_empty({tuple(v.spec.shape)}, "{v.spec.dtype}")')
+                self.lines.append(self._given(v))
                 continue
             number = e.buffer[i] if e.buffer and e.buffer[i] >= 0 else self._next
             self._next = max(self._next, number + 1)
             self.buffers[number] = max(self.buffers.get(number, 0), v.spec.size * v.spec.dtype.itemsize)
             self._fix(v, name(v), _in_buffer(number, v))
         return [name(v) for v in e.outs]
+
+    def _given(self, v: Var) -> str:
+        """The line that makes a place for an output."""
+        if v.spec.size * v.spec.dtype.itemsize < LARGE:
+            return f'{name(v)} = np_empty({tuple(v.spec.shape)}, "{v.spec.dtype}")'
+        word = f"room_for_{name(v)}"
+        self.places[word] = lambda _memory: Room(v.spec)
+        return f"{name(v)} = {word}()"
 
     def _fix(self, v: Var, word: str, place: Callable[[dict[int, Any]], Any]) -> None:
         self.fixed[v] = place
@@ -212,7 +221,7 @@ class _Writer:
             words.append(self._reshaped(v, _flat(layout, part)))
         words += self._scratch(loop, word, part.space.n_columns)
         call = f"{word}({', '.join(words)}, {part.space.n_rows}, {part.space.n_columns})"
-        if any(isinstance(line, Match) for line in program.lines):
+        if any(isinstance(line, Match | Pick) for line in program.lines):
             call = f"if {call} >= 0: raise IndexError('a label outside the classes')"
         self.lines.append(f"{call}  # {', '.join(map(name, e.outs))} = {e.params['kind']}")
         return True

@@ -16,7 +16,7 @@ from lab.errors import KernelError
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
 from lab.kernels.chain import Step
 from lab.kernels.formula import Formula
-from lab.kernels.rowwise import About, Cast, Line, Match, Program, Reduce, describe
+from lab.kernels.rowwise import About, Cast, Line, Match, Pick, Program, Reduce, describe
 from lab.shapes import Shape, normal_axes
 
 FLOATS = ("float32", "float64")
@@ -24,7 +24,8 @@ HELD = (*FLOATS, "bool")
 """Dtypes of values in a loop; labels of int64 are compared with the number of the column."""
 ALIASES = ("broadcast_to", "expand_dims", "reshape")
 """Ops that only say how their operand lies."""
-SAME = Formula("x")
+REDUCTIONS = ("sum", "max", "min")
+NEGATED = Formula("-x")
 
 
 class Space(NamedTuple):
@@ -101,7 +102,7 @@ class Part:
             return False
         mark = len(self.lines), len(self.aliases), dict(self.operands)
         try:
-            layout = self._reduce(e) if e.op.name in ("sum", "max", "min") else self._step(e)
+            layout = self._layout_made(e)
         except KernelError:
             layout = ""
         if not layout:
@@ -111,6 +112,12 @@ class Part:
         self.layouts[e.out.number] = layout
         self.equations.append(e)
         return True
+
+    def _layout_made(self, e: Equation) -> str:
+        """How the result lies, whose lines are added; "" if the equation does not fit."""
+        if e.op.name in REDUCTIONS:
+            return self._reduce(e)
+        return self._pick(e) if e.op.name == "nll" else self._step(e)
 
     # --- operands ---
 
@@ -174,6 +181,21 @@ class Part:
             return ""
         self._enter(Reduce(name, e.op.name, of, over))
         return "column" if over == "columns" else "end"
+
+    def _pick(self, e: Equation) -> str:
+        """The entry of each row that a label names, with its sign changed."""
+        x, labels = e.inputs
+        fits = isinstance(x, Var) and isinstance(labels, Var) and e.params["reduction"] == "none"
+        if not fits or tuple(x.spec.shape) != self.space.shape or x.spec.dtype.name not in FLOATS:
+            return ""
+        if labels.spec.dtype != np.int64 or not self.space.is_column(labels.spec.shape):
+            return ""
+        of, at = self._operand(x, "full"), self._operand(labels, "column")
+        if not isinstance(of, str) or not isinstance(at, str):
+            return ""
+        self._enter(Pick(f"{e.out}_", of, at))
+        self._enter(Step(str(e.out), NEGATED, ("x",), (f"{e.out}_",)))
+        return "column"
 
     def _step(self, e: Equation) -> str:
         """How the result of an elementwise equation lies; "" if it does not fit."""
@@ -282,5 +304,5 @@ def part_of(body: Graph) -> Part:
 
 def space_of(e: Equation) -> Space:
     """The space that an equation would begin."""
-    shape = e.inputs[0].spec.shape if e.op.name in ("sum", "max", "min") else e.out.spec.shape
+    shape = e.inputs[0].spec.shape if e.op.name in (*REDUCTIONS, "nll") else e.out.spec.shape
     return Space(tuple(shape) or (1,))

@@ -16,7 +16,7 @@ from lab.kernels.fuse import load_source
 from lab.kernels.kernel import HELPERS, have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.rowsource import scratch_of, source_of
-from lab.kernels.rowwise import Cast, Match, Program, Reduce
+from lab.kernels.rowwise import Cast, Match, Pick, Program, Reduce
 
 _lock = threading.RLock()
 _loops: dict[str, RowLoop] = {}
@@ -108,6 +108,9 @@ class RowLoop:
             for line in p.lines:
                 if isinstance(line, Match):
                     values[line.name] = np.arange(n_columns) == values[line.of]
+                elif isinstance(line, Pick):
+                    at = np.clip(values[line.at], 0, n_columns - 1)
+                    values[line.name] = np.take_along_axis(values[line.of], at, axis=1)
                 elif isinstance(line, Cast):
                     values[line.name] = values[line.of].astype(line.dtype)
                 elif isinstance(line, Reduce):
@@ -117,7 +120,8 @@ class RowLoop:
                     values[line.name] = formula(*(values[a] if isinstance(a, str) else a for a in line.arguments))
         for name, out in zip(p.outputs, outputs, strict=True):
             out.reshape(-1)[...] = np.broadcast_to(values[name], _shape(p.layout(name), arguments)).reshape(-1)
-        return max((_wrong(values[x.of], n_columns) for x in p.lines if isinstance(x, Match)), default=-1)
+        labels = [x.of for x in p.lines if isinstance(x, Match)] + [x.at for x in p.lines if isinstance(x, Pick)]
+        return max((_wrong(values[name], n_columns) for name in labels), default=-1)
 
 
 def _spread(array: NDArray[Any], layout: str) -> NDArray[Any]:

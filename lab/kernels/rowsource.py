@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lab.kernels.chain import TAKEN, Step, local
-from lab.kernels.rowwise import LAST, Cast, Match, Program, Reduce
+from lab.kernels.rowwise import LAST, Cast, Match, Pick, Program, Reduce
 
 BLOCK = 4096
 """Entries whose sum is taken in their own dtype before it goes on in float64."""
@@ -52,9 +52,11 @@ class _Source:
     def __init__(self, program: Program) -> None:
         self.p = program
         self.full_inputs = [name for name, _, layout in program.inputs if layout == "full"]
-        steps = [x for x in program.lines if not isinstance(x, Reduce)]
+        steps = [x for x in program.lines if not isinstance(x, Reduce | Pick)]
+        self.picks = [x for x in program.lines if isinstance(x, Pick)]
         self.steps = steps
-        self.matches = [x for x in steps if isinstance(x, Match)]
+        labels = [x.of for x in steps if isinstance(x, Match)] + [x.at for x in self.picks]
+        self.labels = list(dict.fromkeys(labels))
         self.reduces = [x for x in program.lines if isinstance(x, Reduce)]
         self.along = [r for r in self.reduces if r.over == "columns"]
         self.compared = [r for r in self.along if r.kind != "sum"]
@@ -104,7 +106,7 @@ class _Source:
             yield f"    parts_{r.name}[:] = 0"
             yield f"    sums_{r.name}[:] = 0"
         yield from (f"    total_{r.name} = 0.0" for r in self.totals)
-        if self.matches:
+        if self.labels:
             yield "    wrong = -1"
         pad = "    "
         if self.down:
@@ -124,7 +126,7 @@ class _Source:
         yield from (f"    {local(x.name)} = {p.about(x.name).text}" for x in self.ends)
         singles = [x.name for x in (*self.totals, *self.steps, *self.ends) if p.layout(x.name) == "single"]
         yield from (f"    out_{name}[0] = {local(name)}" for name in singles if name in p.outputs)
-        if self.matches:
+        if self.labels:
             yield "    return wrong"
 
     def _row(self) -> Iterator[str]:
@@ -136,22 +138,35 @@ class _Source:
         yield from (f"row_{name} = in_{name}[row]" for name in self.full_inputs)
         yield from (f"to_{name} = out_{name}[row]" for name in p.outputs if p.layout(name) == "full")
         yield from (f"{local(name)} = in_{name}[row]" for name, _, layout in p.inputs if layout == "column")
-        for of in dict.fromkeys(x.of for x in self.matches):
+        for of in self.labels:
             yield f"if {local(of)} < 0 or {local(of)} >= n_columns:"
             yield "    wrong = row"
         for phase in range(self.last + 1):
-            for r in self.along:
-                if p.phase(r.name) == phase:
-                    yield f"{local(r.name)} = {self._along(r)}"
-                    if r.name in p.outputs:
-                        yield f"out_{r.name}[row] = {local(r.name)}"
+            yield from self._between(phase)
             yield from self._columns_of(phase, "column")
             yield from self._phase(phase)
-        for r in self.along:
-            if p.phase(r.name) == self.last + 1:
-                yield f"{local(r.name)} = {self._along(r)}"
+        yield from self._between(self.last + 1)
+
+    def _between(self, phase: int) -> Iterator[str]:
+        """What is known of a row when it has been passed over as often."""
+        p = self.p
+        lines: list[Reduce | Pick] = [*self.along, *self.picks]
+        for r in lines:
+            if p.phase(r.name) == phase:
+                if isinstance(r, Pick):
+                    yield from self._pick(r)
+                else:
+                    yield f"{local(r.name)} = {self._along(r)}"
                 if r.name in p.outputs:
                     yield f"out_{r.name}[row] = {local(r.name)}"
+
+    def _pick(self, k: Pick) -> Iterator[str]:
+        """One entry, computed for itself; of a label that names no column the first, which nobody will look at."""
+        at = local(k.at)
+        yield f"picked = uint64({at} if 0 <= {at} < n_columns else 0)"
+        for line in self._need(k.of, set(), set()):
+            yield line.replace("[column]", "[picked]").replace("int64(column)", "int64(picked)")
+        yield f"{local(k.name)} = {local(k.of)}"
 
     def _along(self, r: Reduce) -> str:
         """A row's sum or largest entry, once the row has been passed over."""
@@ -240,6 +255,6 @@ def _is_cheap(line: Step | Match | Cast) -> bool:
 
 
 TAKEN.update({
-    "row", "wrong", "n_rows", "n_columns", "first", "start", "plus", "largest", "smallest", "add_to",
+    "row", "picked", "wrong", "n_rows", "n_columns", "first", "start", "plus", "largest", "smallest", "add_to",
     "ask_for_row", "int64", "uint64", "float32", "float64", "min",
 })  # fmt: skip

@@ -37,6 +37,14 @@ class Match(NamedTuple):
     of: str
 
 
+class Pick(NamedTuple):
+    """`name` is the entry of the value `of` in the column that the integer `at` of the row names."""
+
+    name: str
+    of: str
+    at: str
+
+
 class Cast(NamedTuple):
     """`name` is `of` in another dtype."""
 
@@ -45,7 +53,7 @@ class Cast(NamedTuple):
     dtype: str
 
 
-Line: TypeAlias = Step | Reduce | Match | Cast
+Line: TypeAlias = Step | Reduce | Match | Pick | Cast
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,11 @@ def describe(line: Line, about: dict[str, About]) -> About:
     """
     if isinstance(line, Match):
         return About("bool", "full", about[line.of].phase, f"int64(column) == {local(line.of)}")
+    if isinstance(line, Pick):
+        of = _there(line.of, line, about)
+        if of.layout != "full" or about[line.at].dtype != "int64":
+            raise KernelError("an entry is picked from what lies entry by entry, by an integer", given=str(line))
+        return About(of.dtype, "column", of.phase + 1, "")
     if isinstance(line, Cast):
         return _cast(line, about)
     return _reduction(line, about) if isinstance(line, Reduce) else _step(line, about)

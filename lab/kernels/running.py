@@ -25,8 +25,8 @@ def add_to(parts: NDArray[Any], sums: NDArray[Any]) -> None:
         parts[j] = 0
 
 
-def largest(row: NDArray[Any]) -> Any:
-    """The largest entry of a row that is not empty, nan if one is nan.
+def ends(row: NDArray[Any]) -> Any:
+    """The smallest and the largest order of the entries of a row that is not empty.
 
     It is sought among integers: the largest of floats LLVM seeks one by one as long as nan counts. The order of a nan
     is beyond that of the infinity of its sign.
@@ -37,24 +37,21 @@ def largest(row: NDArray[Any]) -> Any:
         n = order(row[j])
         top = max(top, n)
         low = min(low, n)
-    if low < order(row.dtype.type(-np.inf)):
-        return row.dtype.type(np.nan)
-    return ordered(top)
+    return low, top
+
+
+def largest(row: NDArray[Any]) -> Any:
+    """The largest entry of a row that is not empty, nan if one is nan."""
+    low, top = ends(row)
+    return row.dtype.type(np.nan) if low < order(row.dtype.type(-np.inf)) else ordered(top)
 
 
 def smallest(row: NDArray[Any]) -> Any:
     """The smallest entry of a row that is not empty, nan if one is nan."""
-    top = order(row[0])
-    low = top
-    for j in range(row.size):
-        n = order(row[j])
-        top = max(top, n)
-        low = min(low, n)
-    if top > order(row.dtype.type(np.inf)):
-        return row.dtype.type(np.nan)
-    return ordered(low)
+    low, top = ends(row)
+    return row.dtype.type(np.nan) if top > order(row.dtype.type(np.inf)) else ordered(low)
 
 
 INLINED = (plus,)
 """Put into the loop: one that stays a call keeps it from running in lanes."""
-CALLED = (add_to, largest, smallest)
+CALLED = (add_to, ends, largest, smallest)

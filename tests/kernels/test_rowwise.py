@@ -8,7 +8,7 @@ from lab.kernels.chain import Step
 from lab.kernels.formula import Formula
 from lab.kernels.rowloop import row_loop
 from lab.kernels.rowsource import source_of
-from lab.kernels.rowwise import Cast, Match, Program, Reduce
+from lab.kernels.rowwise import Cast, Match, Pick, Program, Reduce
 
 
 def step(name, text, *names):
@@ -27,7 +27,7 @@ PROGRAMS = {
     "a loss with its gradient": Program(
         (("x", "float32", FULL), ("l", "int64", COLUMN), ("n", "float32", SINGLE)),
         (*SOFTMAX, Match("hit", "l"), Cast("hot", "hit", "float32"), step("d", "(y - hot) * n", "y", "hot", "n"),
-         step("chosen", "where(hit, y, 1.0)", "hit", "y"), step("loss", "-log(chosen)", "chosen"),
+         Pick("chosen", "y", "l"), step("loss", "-log(chosen)", "chosen"),
          Reduce("total", "sum", "loss", "all"), step("mean", "total * n", "total", "n"),
          Reduce("b", "sum", "d", "rows")),
         ("d", "total", "mean", "b"),

@@ -109,13 +109,11 @@ def _logsumexp(x: Any, *, axis: Any, keepdims: bool) -> Any:
 
 @writes_out("cross_entropy")
 def _cross_entropy(logits: Any, labels: Any, *, reduction: str) -> Any:
-    n, shifted = logits.shape[-1], logits - _safe_top(logits)
-    total = _sum(OPS["exp"](shifted))
-    hot = OPS["one_hot"](labels, n=n, dtype=logits.dtype.name)
-    chosen = OPS["where"](OPS["greater"](hot, 0.0), shifted, 0.0)
-    losses = OPS["log"](total) - _sum(chosen)
+    shifted = logits - _safe_top(logits)
+    total = OPS["log"](_sum(OPS["exp"](shifted)))
+    losses = _last(total, False) + OPS["nll"](shifted, labels, reduction="none")
     if reduction == "none":
-        return _last(losses, False)
+        return losses
     whole = OPS["sum"](losses, axis=None)
     return whole / float(math.prod(labels.shape)) if reduction == "mean" else whole
 
