@@ -28,6 +28,7 @@ from lab.events import (
     OpBatched,
     OpRecorded,
     ParameterMeasured,
+    PassFinished,
     RankStarted,
     Recording,
     ReplicaAdvanced,
@@ -346,6 +347,19 @@ def cost(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert np.allclose(trace["y"], told["elapsed_ms"][mine])
 
 
+def passes(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Three lines along the passes: kernels, bytes and time after each; the first two fall to what was compiled."""
+    told = rec.columns(PassFinished, 0, p)
+    kernels, n_bytes, run_us = (t["y"] for t in drawn["traces"])
+    assert [t["x"] for t in drawn["traces"]] == [list(range(k))] * 3
+    assert kernels == told["n_kernels"].tolist()
+    assert np.allclose(n_bytes, told["n_bytes"] / 1e3)
+    assert np.allclose(run_us, told["run_us"])
+    if told["name"][-1] == "compiled":
+        assert kernels[-1] < kernels[0]
+        assert n_bytes[-1] < n_bytes[0]
+
+
 def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Four counts for each depth, and the tape grows by as many as the function has."""
     told = rec.columns(SwellMeasured, 0, p)
@@ -442,7 +456,7 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
-    "Error against step": errors, "Cost of a Jacobian": cost,
+    "Error against step": errors, "Cost of a Jacobian": cost, "Pass by pass": passes,
     "Broadcasting of shapes": stretched, "vmap": mapped, "Layers": layers,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
     "Memory over forward and backward": memory,

@@ -54,7 +54,7 @@ def test_the_paths_of_an_entry_are_drawn_and_another_entry_is_chosen(lab_page: O
     shown(lab, lab.kernel(sums.format("(1, 0)")).strip())
     entry.fill("9, 9")
     entry.press("Enter")
-    shown(lab, "the gradient has no such entry")
+    shown(lab, "The gradient has no such entry")
     lab.page.get_by_role("listbox", name="Paths").select_option(index=2)
     lab.until("print(len(view.picture_at(len(rec)).lit))", "9")
     for theme in ("Light", "Dark"):

@@ -133,9 +133,9 @@ def test_trouble_holds_all_and_is_told_once_with_the_state():
 
 
 def test_held_ranks_outlast_their_patience():
-    box, words, thread, _ = led([], timeout=0.4)
+    box, words, thread, _ = led([], timeout=1.5)
     held_after(words, 0)
-    thread.join(1.5)
+    thread.join(4.0)
     assert thread.is_alive()
     box.put(Order(1, "go", 2))
     assert held_after(words, 1).step == 2
