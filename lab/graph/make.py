@@ -13,6 +13,7 @@ from lab import tree
 from lab.autograd.interpreter import INSIDE, Interpreter, Tracer
 from lab.autograd.observe import user_frame
 from lab.autograd.plain import operand
+from lab.autograd.tape import Node
 from lab.autograd.tensor import Tensor
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ConcretizationError
@@ -171,21 +172,22 @@ def serves_again(graph: Graph) -> bool:
     """Whether a graph may be kept for later calls, as far as what it captured tells.
 
     Not if it captured a value of an enclosing transform: the next call would use a dead tracer. Nor if the traced
-    function made it of tensors from outside alone, `w.T` before it meets an argument: such an op is done while tracing,
-    and the next call would not see that w has changed. Then nobody but the graph has it.
+    function made it of parameters alone, `w.T` before it meets an argument: such an op is done and recorded while
+    tracing, and the next call would not see that w has changed. Then nobody but the graph has it. What is made of
+    tensors without a gradient alone is a constant, as NumPy's arrays are.
 
     Example:
         >>> import lab
-        >>> w = lab.tensor([[1.0, 2.0]])
-        >>> serves_again(trace(lambda x: x @ w, [1.0 * w.T], {}, weak=False)[0])
+        >>> w = lab.tensor([[1.0, 2.0]], requires_grad=True)
+        >>> serves_again(trace(lambda x: x @ w, [np.ones((2, 1))], {}, weak=False)[0])
         True
-        >>> serves_again(trace(lambda x: x @ w.T, [1.0 * w], {}, weak=False)[0])
+        >>> serves_again(trace(lambda x: x @ w.T, [np.ones((1, 2))], {}, weak=False)[0])
         False
     """
     captured = graph.captured
     if any(isinstance(c, Tracer) for c in captured):
         return False
-    return all(_owners(captured, i) > _ONE for i in range(len(captured)))
+    return all(_owners(captured, i) > _ONE for i in range(len(captured)) if isinstance(captured[i].node, Node))
 
 
 def _owners(values: tuple[Any, ...], i: int) -> int:

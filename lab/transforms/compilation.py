@@ -54,7 +54,7 @@ def jit(f: Callable[..., Any], *, executor: str = "interpreted") -> Jitted:
     reads by `float()`, `.item()` or as an index are fixed in the graph. Python numbers among the arguments are inputs
     too, and stay weak: float32 * 2.0 is float32. What it holds can be read: `f.cache` (Key -> Cached; the key also has
     what the State fixes, kinks and named axes), `f.hits`, and in `f.misses` each trace with its reason. What f makes of
-    captured tensors alone (`w.T` before it meets an argument) is made while tracing, so such a graph is not kept.
+    captured parameters alone (`w.T` before it meets an argument) is made while tracing, so such a graph is not kept.
 
     Raises:
         ArgumentError: an executor of another name.

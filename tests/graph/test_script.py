@@ -414,13 +414,14 @@ def test_a_traced_cast_to_a_type_of_numpy_is_written_by_its_name():
     assert str(parse(str(graph))) == str(graph)
 
 
-def test_what_a_script_makes_of_tensors_from_outside_alone_is_made_anew_in_every_call():
-    w = lab.tensor([[1.0, 2.0]])
+def test_what_a_script_makes_of_parameters_alone_is_made_anew_in_every_call():
+    w = lab.tensor([[1.0, 2.0]], requires_grad=True)
     f = lab.script(_by_transposed)
     _by_transposed.__globals__["WEIGHT"] = w
     x = np.array([[1.0, 1.0]])
     assert f(x).item() == 3.0
-    w[0, 0] = 5.0
+    with lab.no_grad():
+        w += 2.0
     assert f(x).item() == 7.0
 
 
