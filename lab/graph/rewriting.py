@@ -107,6 +107,26 @@ class Rewriter:
         self.makers.update({v.number: e for v in e.outs})
 
 
+def needed(graph: Graph) -> tuple[Equation, ...]:
+    """The equations whose results are read, and those that other ranks wait for.
+
+    Example:
+        >>> import lab
+        >>> def f(x):
+        ...     lab.exp(x)
+        ...     return x * 2.0
+        >>> [e.op.name for e in needed(lab.make_graph(f)(1.0))]
+        ['multiply']
+    """
+    read = {a.number for a in graph.outputs if isinstance(a, Var)}
+    kept = []
+    for e in reversed(graph.equations):
+        if e.meets or any(v.number in read for v in e.outs):
+            kept.append(e)
+            read.update(a.number for a in e.inputs if isinstance(a, Var))
+    return tuple(reversed(kept))
+
+
 def renumbered(graph: Graph) -> Graph:
     """The same graph with its variables numbered from 0 in the order of definition: equal graphs become equal texts.
 

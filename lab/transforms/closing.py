@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.graph.ir import Atom, Graph, Literal, Var
 from lab.graph.make import is_weak
-from lab.graph.rewriting import renumbered
+from lab.graph.rewriting import needed, renumbered
 from lab.shapes import Spec
 
 
@@ -62,16 +62,5 @@ def tidied(graph: Graph, constants: Mapping[Var, Literal]) -> Graph:
         return constants.get(a, a) if isinstance(a, Var) else a
 
     inputs = tuple(v for v in graph.inputs if v not in constants)
-    equations = tuple(dataclasses.replace(e, inputs=tuple(map(named, e.inputs))) for e in _needed(graph))
+    equations = tuple(dataclasses.replace(e, inputs=tuple(map(named, e.inputs))) for e in needed(graph))
     return renumbered(Graph(inputs, equations, tuple(map(named, graph.outputs))))
-
-
-def _needed(graph: Graph) -> tuple[Equation, ...]:
-    """The equations whose results are read, and those that other ranks wait for."""
-    read = {a.number for a in graph.outputs if isinstance(a, Var)}
-    kept = []
-    for e in reversed(graph.equations):
-        if e.meets or any(v.number in read for v in e.outs):
-            kept.append(e)
-            read.update(a.number for a in e.inputs if isinstance(a, Var))
-    return tuple(reversed(kept))

@@ -1,7 +1,7 @@
 """Algebraic simplification, by a table of rules: each says what it does and under which condition it is allowed.
 
 Exact rules keep every bit, nan and inf included. The others hold for real numbers, and not for all floats; they are
-applied only where somebody asks for them by name, as the pass "relaxed algebra".
+applied only where somebody calls `relaxed_algebra`.
 """
 
 from __future__ import annotations

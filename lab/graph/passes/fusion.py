@@ -117,7 +117,7 @@ class _Parts:
     def _candidates(self, k: int) -> Iterator[_Node]:
         """Parts that equation k may join: those that make its operands, youngest first, then those that share one."""
         seen: set[int] = set()
-        makers = sorted((j for j in self._made_by(k)), reverse=True)
+        makers = sorted(self._made_by(k), reverse=True)
         readers = [j for a in self.equations[k].inputs if isinstance(a, Var) for j in self._readers.get(a, ())]
         for j in [*makers, *reversed(readers)]:
             node = self.node[j]

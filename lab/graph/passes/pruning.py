@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from lab.graph.ir import Graph, Var
+from lab.graph.ir import Graph
 from lab.graph.passes.pipeline import graph_pass
+from lab.graph.rewriting import needed
 
 
 @graph_pass("dead code")
@@ -22,10 +23,4 @@ def pruning(graph: Graph) -> Graph:
             c:f64[] = multiply(a, 2.0)
           in (c) }
     """
-    needed = {a.number for a in graph.outputs if isinstance(a, Var)}
-    kept = []
-    for e in reversed(graph.equations):
-        if e.meets or any(v.number in needed for v in e.outs):
-            kept.append(e)
-            needed.update(a.number for a in e.inputs if isinstance(a, Var))
-    return dataclasses.replace(graph, equations=tuple(reversed(kept)))
+    return dataclasses.replace(graph, equations=needed(graph))
