@@ -64,7 +64,7 @@ class Trace(Interpreter):
 
     def apply(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
         inputs = tuple(self._atom(op, a) for a in args)
-        specs = [_spec_of(a, weak=op.elementwise) for a in inputs]
+        specs = [operand_spec(op, a) for a in inputs]
         made: Any = op.shape(*specs, **params)
         outs = self._write(op, inputs, made if op.several else (made,), params)
         if STATE.get().frozen >= self.level and (op.several or any(op.rules)):
@@ -118,10 +118,10 @@ def is_weak(x: Any) -> bool:
     return type(x) is float or type(x) is int
 
 
-def _spec_of(a: Atom, *, weak: bool) -> Any:
+def operand_spec(op: Op, a: Atom) -> Any:
     """What a shape rule is given: a Spec, or for an elementwise op a number for what is one."""
     if isinstance(a, Var):
-        return a.spec.dtype.type(1).item() if a.weak and weak else a.spec
+        return a.spec.dtype.type(1).item() if a.weak and op.elementwise else a.spec
     return Spec(a.value.shape, a.value.dtype) if isinstance(a.value, np.ndarray) else a.value
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lab.errors import GraphError, LabError
 from lab.graph.ir import Equation, Graph, Var
+from lab.graph.make import operand_spec
 from lab.graph.regions import REGIONS, Region
 from lab.graph.values import leaves_of
 from lab.graph.views import look_of
@@ -144,13 +145,6 @@ def specs_made(e: Equation) -> tuple[Spec, ...]:
     made: Any = e.op.shape(*(operand_spec(e.op, a) for a in e.inputs), **e.params)
     specs = made if e.op.several else (made,)
     return tuple(Spec(tuple(s.shape), np.dtype(s.dtype)) for s in specs)
-
-
-def operand_spec(op: Op, a: Any) -> Any:
-    """What a shape rule is given: a Spec, or for an elementwise op a number for what is one."""
-    if isinstance(a, Var):
-        return a.spec.dtype.type(1).item() if a.weak and op.elementwise else a.spec
-    return Spec(a.value.shape, a.value.dtype) if isinstance(a.value, np.ndarray) else a.value
 
 
 @legal("a buffer is written only when nobody needs what is in it")
