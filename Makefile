@@ -1,9 +1,9 @@
 # Two commands do everything on a fresh machine: `make lab` opens the lab, `make test` runs what CI runs.
 # Each makes its own environment in .venv on first use; a second run needs no set-up and no network.
 #
-#   make lab                      make test [PYTHON=python3.13]
+#   make lab                      make test [PYTHON=python3.13] [LAB_SLICE=NUMBER]
 #   make quick                    the daily loop, under three minutes: no browser, nothing slow
-#   make full                     everything, with the pinned, the lowest and the newest dependencies
+#   make full                     every cell of every matrix, with the pinned, the lowest and the newest dependencies
 #   make soak [SOAK=20]           the random tests with SOAK times the examples, the loops SOAK times as long
 #   make lint | bench | notebooks | clean
 
@@ -47,7 +47,7 @@ quick: $(VENV)/.test
 full:
 	@for deps in pinned lowest newest; do \
 		echo "== make test with the $$deps dependencies"; \
-		$(MAKE) --no-print-directory test DEPS=$$deps $$([ $$deps = newest ] || echo LINT=) || exit 1; \
+		$(MAKE) --no-print-directory test DEPS=$$deps ARGS="--whole $(ARGS)" $$([ $$deps = newest ] || echo LINT=) || exit 1; \
 	done
 	@$(MAKE) --no-print-directory soak SOAK=5
 

@@ -26,18 +26,30 @@ _ROOMS: dict[str, str] = {
     "lab.autograd.visits": "count_visits",
     "lab.config": "settings",
     "lab.errors": "LabError",
+    "lab.experiments.building": "measure_build",
+    "lab.experiments.calls": "measure_calls",
+    "lab.experiments.captures": "compare_captures",
     "lab.experiments.cost": "measure_cost",
     "lab.experiments.errors": "measure_errors",
     "lab.experiments.memory": "measure_memory",
     "lab.experiments.passes": "measure_passes",
+    "lab.experiments.plan": "measure_plan",
     "lab.experiments.rule": "measure_rule",
     "lab.experiments.saved": "saved_values",
+    "lab.experiments.schedule": "measure_schedule",
     "lab.experiments.slopes": "measure_slopes",
     "lab.experiments.swell": "measure_swell",
+    "lab.data.overlap": "measure_prefetch",
+    "lab.parallel.bucketing": "measure_buckets",
+    "lab.parallel.mapped": "pmap",
+    "lab.parallel.timing": "measure_collectives measure_root_link",
+    "lab.parallel.spread": "measure_spread",
     "lab.events": "Recording first_difference first_nonfinite listen record",
     "lab.graph": "Graph Session assign gradients make_graph placeholder script variable",
     "lab.memory": "gc_threshold",
     "lab.ops": "PRIMITIVES random_key",
+    "lab.ops.members": "axis_size",
+    "lab.ops.pairing": "axis_index",
     "lab.training": "evaluate fit last_run runs step_through",
     "lab.transforms": "check_grads checkpoint cond custom_jvp custom_vjp fori_loop grad hessian hvp jacfwd jacrev jit "
     "jvp linearize numeric_gradient numeric_jacobian scan symbolic value_and_grad vjp vmap while_loop",
@@ -63,6 +75,8 @@ _HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":  # what help(lab) lists; without it only what is made here
+        return [known for known in __dir__() if known not in {"__doc__", "last_run"}]
     if name in _MODULES:
         return importlib.import_module(f"lab.{name}")
     if name == "last_run":  # changes with every run, so it is never kept here
@@ -84,4 +98,7 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     own = {name for name in globals() if not name.startswith("_") or name in {"__doc__", "__version__"}}
     ops = importlib.import_module("lab.ops").NAMES
-    return sorted({*own, *_HOMES, *ops, *_MODULES} - {"Any", "annotations", "find_spec", "importlib"})
+    absent = {"Any", "annotations", "find_spec", "importlib"}
+    if not importlib.import_module("lab.training").runs():  # help(lab) asks for all that is listed
+        absent.add("last_run")
+    return sorted({*own, *_HOMES, *ops, *_MODULES} - absent)

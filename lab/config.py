@@ -9,7 +9,8 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from lab.errors import ArgumentError
 
@@ -25,12 +26,16 @@ class State:
         frozen: tapes of this level and below do not record (-1: all record). `no_grad` stores the newest level here, so
             that it cannot switch off a transform that starts inside it.
         transforms: how many transforms are active; 0 lets `grad` use the ordinary tape.
-        axes: names of the active `vmap(axis_name=...)` frames with their sizes, outermost first (part of the jit key).
+        axes: names of the active `vmap(axis_name=...)` frames and axes of ranks with their sizes, outermost first (part
+            of the jit key).
         kinks: slope at kinks, one of KINKS; fixed in the op's parameters when it is recorded.
         dtype: dtype of parameters ("float32" or "float64").
         anomaly: backward looks for nan and names the operation that made it.
         module: path of the module whose forward is running.
         revived: a function runs again as it ran while transforms that have ended were alive: their values may be used.
+        staging: the trace whose function runs now, which writes down what is done with parameters alone, too.
+        arrived: called with a leaf and its gradient, within backward, as soon as that is complete; None for nobody.
+        watched: whether somebody wants to see each result that is recorded: anomaly mode or such a trace.
     """
 
     frozen: int = -1
@@ -41,6 +46,13 @@ class State:
     anomaly: bool = False
     module: str = ""
     revived: bool = False
+    staging: Any = None
+    arrived: Any = None
+    watched: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if self.anomaly or self.staging is not None:
+            object.__setattr__(self, "watched", True)
 
 
 STATE: ContextVar[State] = ContextVar("lab_state", default=State())

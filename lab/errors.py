@@ -59,6 +59,10 @@ class ArgumentError(LabError, ValueError):
     """An argument outside its allowed values."""
 
 
+class FileError(LabError, OSError):
+    """A file that cannot be read or written: missing, a folder, without permission, no room."""
+
+
 # Differentiation
 class GradientError(LabError, RuntimeError):
     """A gradient that cannot be computed: freed graph, mutated array, no path, not a scalar."""
@@ -139,6 +143,10 @@ class LostRankError(LabError, ConnectionError):
     def __init__(self, problem: str, *, given: object = "", hint: str = "", rank: int = -1) -> None:
         super().__init__(problem, given=given, hint=hint)
         self.rank = rank
+
+
+class RankMemoryError(LostRankError, MemoryError):
+    """A rank whose worker was ended because it took more memory than it may."""
 
 
 class RankError(LabError, RuntimeError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from lab.errors import ArgumentError
@@ -15,6 +16,9 @@ Flatten = Callable[[Any], tuple[Sequence[tuple[str, Any]], Any]]
 Rebuild = Callable[[Any, Sequence[Any]], Any]
 
 _REGISTERED: dict[type, tuple[Flatten, Rebuild]] = {}
+_LEAVES: set[type] = set()
+"""Types that were met and are no containers; a few, so that no type of a notebook is kept alive by it."""
+_MOST_LEAVES = 32
 
 
 class Structure(NamedTuple):
@@ -46,6 +50,7 @@ def register(kind: type, flatten: Flatten, rebuild: Rebuild) -> None:
         >>> del _REGISTERED[Box]
     """
     _REGISTERED[kind] = flatten, rebuild
+    _LEAVES.clear()
 
 
 def _open(x: Any) -> tuple[Any, Sequence[tuple[str, Any]]] | None:
@@ -86,17 +91,32 @@ def flatten(x: Any) -> tuple[list[Any], Structure]:
         >>> unflatten(structure, [30, 10, 20])
         {'a': (30, None), 'b': [10, 20]}
     """
+    leaves: list[Any] = []
+    return leaves, _structure(x, leaves)
+
+
+def _structure(x: Any, leaves: list[Any]) -> Structure:
+    """The structure of a container, whose leaves are added to the list; lists, tuples and known leaves at once."""
+    kind = type(x)
+    if kind in _LEAVES:
+        leaves.append(x)
+        return LEAF
+    if kind is list or kind is tuple:
+        return Structure(kind, None, tuple([_structure(child, leaves) for child in x]), _numbered(len(x)))
     opened = _open(x)
     if opened is None:
-        return [x], LEAF
+        leaves.append(x)
+        if len(_LEAVES) < _MOST_LEAVES:
+            _LEAVES.add(kind)
+        return LEAF
     data, children = opened
-    leaves: list[Any] = []
-    structures = []
-    for _, child in children:
-        more, structure = flatten(child)
-        leaves += more
-        structures.append(structure)
-    return leaves, Structure(type(x), data, tuple(structures), tuple(n for n, _ in children))
+    structures = tuple([_structure(child, leaves) for _, child in children])
+    return Structure(kind, data, structures, tuple([name for name, _ in children]))
+
+
+@lru_cache(64)
+def _numbered(n: int) -> tuple[str, ...]:
+    return tuple(f"[{i}]" for i in range(n))
 
 
 def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
@@ -115,15 +135,20 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
             given=f"{len(leaves)} for {structure.n_leaves}",
             hint="as many leaves as the container had when it was flattened",
         )
-    source = iter(leaves)
-    return _build(structure, source)
+    return rebuilt(structure, iter(leaves))
 
 
-def _build(structure: Structure, leaves: Iterator[Any]) -> Any:
-    if structure.kind is None:
+def rebuilt(structure: Structure, leaves: Iterator[Any]) -> Any:
+    """The same for leaves that are known to be as many as it needs."""
+    kind = structure.kind
+    if kind is None:
         return next(leaves)
-    children = [_build(c, leaves) for c in structure.children]
-    kind, data = structure.kind, structure.data
+    children = [next(leaves) if c.kind is None else rebuilt(c, leaves) for c in structure.children]
+    if kind is list:
+        return children
+    if kind is tuple:
+        return tuple(children)
+    data = structure.data
     for base, (_, rebuild) in _REGISTERED.items():
         if issubclass(kind, base):
             return rebuild(data, children)

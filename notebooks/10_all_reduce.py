@@ -4,14 +4,14 @@
 # Four processes train copies of one network. Each has a gradient of its own, and each needs the sum of all four.
 # Something has to be sent. How little is enough?
 #
-# *Working through takes 20 to 30 minutes. Running all cells takes about 30 seconds and 350 MB.*
+# *Working through takes 25 to 40 minutes. Running all cells takes about 40 seconds and 350 MB.*
 
 # %%
 import numpy as np
 
 import lab
-from lab.parallel import COLLECTIVES, Recv, Send, check_plan
-from widgets import Lesson, Lines, Player, RingView
+from lab.parallel import COLLECTIVES, LINKS, Recv, Send, check_plan, predict
+from widgets import Lesson, Lines, Player, RingView, TimesView
 
 lesson = Lesson("10")
 
@@ -51,14 +51,12 @@ lesson.predict("bytes of rank 0", "sent the simple way", answer=lambda: sent_sim
 # %% [markdown]
 # Run it, on the four workers; with `time_limit=30` a program that does not end is ended after 30 seconds. The picture
 # is made of what they reported: press **Step** and watch the sums grow. µ marks the mean of a chunk of several numbers.
+# Each message left a record, with its sender and its bytes: the cell below it adds them up.
 
 # %%
 with lab.record(detail="value") as simple:
     cluster.launch(program, "naive", time_limit=30)
 Player(RingView(simple))
-
-# %% [markdown]
-# Who sent how much? Each message left a record, with its sender and its bytes.
 
 # %%
 def bytes_sent(recording):
@@ -166,6 +164,8 @@ lesson.reveal("wrong numbers")
 #
 # The stub is that first half. `mine` is the chunk that goes out, `theirs` the one that comes in. Add the second half,
 # or write something quite different: no rank may send more than 2 (n - 1) / n of the buffer.
+#
+# The check runs your plan on paper. The cell after it runs it on the four workers: do they all end with 1,111?
 
 # %%
 def my_all_reduce(rank, world_size, n_chunks):
@@ -177,13 +177,81 @@ def my_all_reduce(rank, world_size, n_chunks):
 
 lesson.check(my_all_reduce)
 
-# %% [markdown]
-# The check ran your plan on paper. Now the four workers run it: do they all end with 1,111?
-
 # %%
 with lab.record(detail="value") as own:
     results = np.stack(cluster.launch(program, my_all_reduce, timeout=10, time_limit=30))
 Player(RingView(own))
+
+# %% [markdown]
+# ## Fewer steps
+#
+# The ring sends little, but in 2 (n - 1) steps. A **tree** adds on the way up to rank 0 and hands down, whole buffers
+# each time. **Halving-doubling** swaps half of what is left with a partner, then doubles it back. In **direct**, each
+# rank fetches its chunk from all others at once, as from shared memory.
+#
+# Steps and buffers of the busiest of 16 ranks, as a checker counts them on paper:
+
+# %%
+def cost(algorithm):
+    plan = check_plan("all_reduce", algorithm, 16)
+    return plan.steps, max(plan.chunks_sent) / plan.n_chunks
+
+
+names = ["naive", "ring", "tree", "halving", "direct"]
+costs = {name: cost(name) for name in names}
+costs
+
+# %% [markdown]
+# ## When which
+#
+# A message takes **α** seconds, however small, and **β** more for each byte. Many steps cost α, many bytes cost β.
+#
+# Think of 16 machines on 10 Gbit/s Ethernet: α is 30 µs, a µs is good for 1,250 bytes. Each has 1 KiB to be summed.
+# The curves are simulated from 1 KiB to 1 MiB: nothing is sent.
+
+# %%
+lesson.predict("the faster one", "of ring and tree, for 1 KiB", choices=["ring", "tree"],
+               answer=lambda: fastest[1024])  # fmt: skip
+
+# %%
+def simulated(name):
+    return [1e3 * predict(("all_reduce", name), 16, 4**k, LINKS["ethernet_10g"]).total_s for k in range(5, 11)]
+
+
+on_paper = {name: simulated(name) for name in ("ring", "tree", "halving")}
+fastest = {4**k: min(("ring", "tree"), key=lambda name: on_paper[name][k - 5]) for k in range(5, 11)}
+Lines("size: 4 to the power of", "ms", first=5, **on_paper)
+
+# %%
+lesson.reveal("the faster one")
+
+# %% [markdown]
+# Small: few steps win. Large: few bytes win. In between lines cross. On this paper halving has both; its partners are
+# far apart, though, and a real network has links that they would share. A ring needs neighbours only.
+#
+# And here? Your four workers, measured (solid) and simulated (dashed). Who waits for a core is slower than paper.
+
+# %%
+plans, sizes = ["ring", "tree", "halving", "direct"], [1 << 10, 1 << 16, 1 << 22]
+measured = lab.measure_collectives(cluster, plans, sizes, repeats=3)
+TimesView(measured)
+
+# %% [markdown]
+# ## Float sums depend on the order
+#
+# (a + b) + c is rounded in other places than a + (b + c). Each plan adds in an order of its own. How far are a ring and
+# a halving apart, and do the four ranks of each have the same bits?
+
+# %%
+def floats(comm, plan):
+    mine = np.random.default_rng(comm.rank).normal(size=1000).astype(np.float32)
+    return comm.all_reduce_(mine, plan)
+
+
+by_ring, by_halving = (np.stack(cluster.launch(floats, p, time_limit=30)) for p in ("ring", "halving"))
+apart = float(abs(by_ring - by_halving).max())
+alike = bool((by_ring == by_ring[0]).all() and (by_halving == by_halving[0]).all())
+apart, alike
 
 # %% [markdown]
 # ## A plan that hangs
@@ -204,11 +272,12 @@ why
 # ## Where this is used
 #
 # NCCL, MPI and Gloo make the gradients of PyTorch's and JAX's copies equal in this way, with rings and with trees.
-# The next lesson cuts the network itself into pieces.
+# The next lesson trains on them.
 #
 # - All-reduce: every rank ends with the sum over all ranks.
 # - A ring is two halves, reduce-scatter and all-gather, of n - 1 steps each.
 # - Each rank sends 2 (n - 1) / n of the buffer, less than two, however many ranks there are.
+# - Small buffers want few steps, large ones few bytes; another order of additions gives other last digits.
 #
 # The four workers stay, so that you can go back and try more. They end with the kernel. To free their memory sooner run
 # `cluster.close()`; `cluster = lesson.cluster(4)` then starts new ones.

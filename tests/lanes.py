@@ -13,6 +13,7 @@ passed only then. What fails alone, too, has failed.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
+
+from tests import slices
 
 ROOT = Path(__file__).resolve().parents[1]
 CACHES = ".pytest_cache"
@@ -181,6 +184,7 @@ class Runner:
 
 def main(select: str, *rest: str) -> int:
     """Run all parts; 0 if none failed and at least one test ran."""
+    os.environ[slices.VARIABLE] = str(slices.seed())  # one slice for all parts, also where midnight comes between
     runner = Runner(select, rest)
     with ThreadPoolExecutor(1) as other:
         try:

@@ -16,13 +16,14 @@ import pytest
 
 from lab import __main__ as cli
 from lab import __version__, doctor, kernels, opener, parallel
-from lab.cli.arguments import SCHEDULES
+from lab.cli.arguments import ON_LOSS, SCHEDULES
 from lab.cli.keeping import Keeper, Pace
 from lab.cli.verbs import parser
 from lab.errors import KernelError
-from lab.events import RankStarted, Recording, StepFinished, bus, record
+from lab.events import RankStarted, Recording, StepFinished, TrainingResumed, bus, record
 from lab.events.recording import LIMIT
 from lab.parallel.cluster import memory
+from lab.parallel.training import restarts
 from tests.support import free_port, without_root_powers
 from widgets.export.facts import facts_of
 from widgets.export.report import report_page
@@ -37,7 +38,7 @@ def run(*words, preexec_fn=None, **environment):
                           capture_output=True, text=True, check=False, preexec_fn=preexec_fn)
 
 
-VERBS = ("open", "train", "replay", "diff", "gallery", "trace", "doctor", "warm")
+VERBS = ("open", "train", "replay", "diff", "gallery", "trace", "export", "doctor", "warm")
 
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
@@ -56,6 +57,7 @@ def test_the_examples_of_a_help_can_be_typed_and_its_names_of_schedules_are_all(
             if not line.endswith("--help"):
                 assert parser().parse_args(line.split()).load
     assert tuple(parallel.SCHEDULES) == SCHEDULES
+    assert restarts.ON_LOSS == ON_LOSS
 
 
 @pytest.mark.parametrize("words", [(), ("shut",), ("open", "--port", "many"), ("doctor", "now")])
@@ -494,7 +496,8 @@ def test_ctrl_c_while_workers_start_is_quiet_and_leaves_nothing(tmp_path):
 
 def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):
     record = tmp_path / "a.rec"
-    with begun("--workers", "2", "--epochs", "100000", "--record", str(record)) as process:
+    words = ("--workers", "2", "--on-loss", "stop", "--epochs", "100000", "--record", str(record))
+    with begun(*words) as process:
         ranks = [pid for pid in members(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         os.kill(ranks[0], signal.SIGKILL)
         out, err = process.communicate()
@@ -508,6 +511,29 @@ def test_a_killed_rank_is_named_and_what_was_recorded_is_written(tmp_path):
     assert f"The recording is in {record}" in out
     assert Recording.load(record)[-1].state == "failed"
     assert left_behind_by(process) == []
+
+
+def test_a_training_outlives_a_killed_rank_and_says_so(tmp_path):
+    record = tmp_path / "a.rec"
+    with begun("--workers", "2", "--epochs", "60", "--record", str(record)) as process:
+        ranks = [pid for pid in members(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(ranks[0], signal.SIGKILL)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert "Result 'digits': finished after 1380 steps" in out
+    resumed = next(event for event in Recording.load(record) if isinstance(event, TrainingResumed))
+    assert f"Rank {resumed.lost_rank} was lost: on from step {resumed.step} with 2 ranks" in out
+    assert left_behind_by(process) == []
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    ("--on-loss shrink", "--on-loss needs --workers 2 or more"),
+    ("--on-loss stop --workers 2 --parallel pipeline", "--on-loss needs --parallel data"),
+])
+def test_on_loss_is_for_ranks_that_hold_the_whole_model(words, said, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", *words.split()])
+    assert said in capsys.readouterr().err
 
 
 def test_a_scheduler_that_is_not_there_is_told_in_three_lines(capsys):

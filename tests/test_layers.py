@@ -26,8 +26,9 @@ LAYERS = """
 ROOMS = LAYERS.split()
 ROOF = ("__init__", "__main__", "cli", "doctor", "opener", "starting")  # may import all of lab; nothing imports them
 COMMAND_LINE = ("cli",)  # and this one even pictures: it writes reports
-NUMBA_SIDE = ("lab.kernels.backend",)  # what the others of that room import when a kernel is called
-DASK_SIDE = tuple(f"lab.parallel.cluster.dask_side.{name}" for name in ("scheduler", "worker", "client"))
+NUMBA_SIDE = ("lab.kernels.backend", "lab.kernels.atomics_backend")
+"""What the others of that room import when a kernel is called."""
+DASK_SIDE = tuple(f"lab.parallel.cluster.dask_side.{name}" for name in ("scheduler", "worker", "client", "ends"))
 """What the others of that room import when a cluster is used, and nobody imports before."""
 HEAVY = ("IPython", "anywidget", "dask", "distributed", "ipywidgets", "jupyterlab", "numba", "plotly", "sympy")
 

@@ -80,7 +80,7 @@ class View(ABC, Generic[S]):
     """The kinds after which a player stops; empty: those of `listens`."""
     title: ClassVar[str] = "View"
     opens_at_end: ClassVar[bool] = False
-    """Whether an exported page shows its last stop first."""
+    """Whether a player and an exported page show its last stop first."""
 
     def __init__(self, source: Any) -> None:
         self.recording = recording_of(source, type(self).__name__)

@@ -14,11 +14,12 @@ import numpy as np
 
 from lab import ops
 from lab.autograd.interpreter import Tracer, bind
-from lab.autograd.observe import observe_binary, observe_unary, remember_line
+from lab.autograd.observe import observe_binary, observe_unary
 from lab.autograd.plain import apply_plain, explain, operand
 from lab.autograd.pull import binary_pull, general_pull, unary_pull
 from lab.autograd.tape import NO_PARAMS, Node, NodeOfTwo, fit_of, next_id
 from lab.autograd.tensor import Tensor
+from lab.autograd.watching import watched
 from lab.config import STATE
 from lab.errors import ArgumentError
 from lab.events.bus import bus
@@ -103,8 +104,8 @@ def _unary(op: Op) -> Apply:
         node.fit = None if out.dtype is a.dtype else (_like(a),)
         node.hooks, node.where = None, ""
         made.node = node
-        if state.anomaly:
-            remember_line(node)
+        if state.watched and (staged := watched(op, (x,), params, node)) is not None:
+            return staged
         if bus.operations:
             observe_unary(node, parent, x, out)
         return made
@@ -184,8 +185,8 @@ def _binary(op: Op) -> Apply:  # noqa: C901 - the fast path is one function on p
             node.fit = fit_of((parent_a, parent_b), (a, b), out, elementwise)
         node.hooks, node.where = None, ""
         made.node = node
-        if state.anomaly:
-            remember_line(node)
+        if state.watched and (staged := watched(op, (x, y), NO_PARAMS, node)) is not None:
+            return staged
         if bus.operations:
             observe_binary(node, x, y, out)
         return made
@@ -216,6 +217,9 @@ def _general(op: Op) -> Apply:
 
 
 def _always_bind(op: Op) -> Apply:
+    """A collective: who meets along its axis is found out at each call."""
+    op.pull = general_pull(op)
+
     def apply(*args: Any, **given: Any) -> Any:
         n = len(op.arguments)
         return bind(op, args[:n], op.parameters(args[n:], given))

@@ -19,7 +19,7 @@ from lab.autograd import mutation
 from lab.autograd.observe import array_of, emit_value, hold_node, observe_rule
 from lab.autograd.tape import AnyNode, Leaf, Node, NodeOfTwo, fold_eager
 from lab.autograd.tensor import Tensor, _concrete, gradient_for, wrap
-from lab.config import STATE
+from lab.config import STATE, using
 from lab.errors import GradientError
 from lab.events.bus import Detail, bus
 from lab.events.catalogue import BackwardFinished, BackwardStarted, GradientStored
@@ -161,8 +161,12 @@ def seed_of(tensor: Any, gradient: Any) -> Any:
 
 def run_eager(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any]:
     """Cotangents of the leaves. The loop is chosen once: the short one unless somebody looks on."""
-    if walk.hooked or walk.guarded or STATE.get().anomaly or (bus.operations and not bus.plain):
+    state = STATE.get()
+    if walk.hooked or walk.guarded or state.anomaly or (bus.operations and not bus.plain):
         return _run_observed(walk, grads, keep=keep)
+    if state.arrived is not None:
+        with using(arrived=None):  # what a rule walks for itself is another walk
+            return _run_arriving(walk, grads, state.arrived, keep=keep)
     if bus.operations:
         return _run_told(walk, grads, keep=keep)
     pop = grads.pop
@@ -172,6 +176,30 @@ def run_eager(walk: Walk, grads: dict[int, Any], *, keep: bool) -> dict[int, Any
             node.op.pull(node, ct, grads)  # type: ignore[misc]
         if not keep:
             node.saved = None
+    return grads
+
+
+def _run_arriving(
+    walk: Walk, grads: dict[int, Any], arrived: Callable[[Leaf, Any], object], *, keep: bool
+) -> dict[int, Any]:
+    """The short loop, which tells each leaf's gradient behind the last node that adds to it."""
+    last = {p.id: node.id for node in walk.nodes for p in node.parents if type(p) is Leaf}
+    complete: dict[int, list[Leaf]] = {}
+    for leaf, node_id in last.items():
+        complete.setdefault(node_id, []).append(walk.leaves[leaf])
+    if bus.operations:
+        bus.emit_row(BackwardStarted, walk.root.id, len(walk.nodes), 0)
+    for node in walk.nodes:
+        ct = grads.pop(node.id, None)
+        if ct is not None:
+            node.op.pull(node, ct, grads)  # type: ignore[misc]
+            if bus.operations:
+                observe_rule(node, 0)
+        if not keep:
+            node.saved = None
+        for found in complete.get(node.id, ()):
+            if found.id in grads:
+                arrived(found, grads[found.id])
     return grads
 
 

@@ -55,7 +55,7 @@ class Batch(Interpreter):
     ) -> Any:
         """What the op becomes one level below."""
         if op.collective and params["axis_name"] != self.axis_name:
-            return op(*values, **params)  # it meets others than our members: our axis goes along
+            return op(*values, **self._beside(op, args, params))  # it meets others: our members go along
         if op.batch is None:
             return loop_and_stack(op, self.size, mapped, values, params)
         try:
@@ -65,8 +65,15 @@ class Batch(Interpreter):
             raise
 
     def _made(self, op: Op, out: Any, params: dict[str, Any]) -> Any:
-        """With our axis; what a collective along it gives every member is the same for all: not mapped."""
-        return out if op.collective and params["axis_name"] == self.axis_name else Tracer(self, out)
+        """With our axis; a collective along it may give all members the same: that is not mapped."""
+        return out if op.collective == "same" and params["axis_name"] == self.axis_name else Tracer(self, out)
+
+    def _beside(self, op: Op, args: Sequence[Any], params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of a collective along another axis; an axis counted from the front stands behind ours."""
+        if "axis" not in params:
+            return params
+        op.shape(*(self._member(a) for a in args), **params)  # refuses an axis that a member does not have
+        return {**params, "axis": params["axis"] + (params["axis"] >= 0)}
 
     def _member(self, a: Any) -> Any:
         return Spec(tuple(a.shape), a.dtype) if hasattr(a, "shape") else a

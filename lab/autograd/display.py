@@ -6,7 +6,7 @@ Both stay small for any size: a notebook that ends a cell with a large tensor mu
 from __future__ import annotations
 
 import html
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,29 @@ def mimebundle(
         '<div><pre style="margin:0">a &lt; b</pre></div>'
     """
     head = f'<div style="opacity:.7">{html.escape(caption)}</div>' if caption else ""
-    page = f'<div>{head}<pre style="margin:0">{html.escape(plain)}</pre></div>'
-    made = {"text/plain": plain, "text/html": page}
+    return _asked({"text/plain": plain, "text/html": f"<div>{head}{_pre(plain)}</div>"}, include, exclude)
+
+
+def source_bundle(
+    plain: str, parts: Mapping[str, str], include: Collection[str] | None = None, exclude: Collection[str] | None = None
+) -> dict[str, str]:
+    """The same for code: the main text open, and each of its parts folded away under its name.
+
+    Example:
+        >>> source_bundle("a()", {"a": "pass"})["text/html"].count("<summary>")
+        1
+    """
+    folded = [
+        f"<details><summary>{html.escape(name)}</summary>{_pre(text, 'padding-left:1.5em')}</details>"
+        for name, text in parts.items()
+    ]
+    whole = "\n\n\n".join([plain, *(f"# {name}\n{text}" for name, text in parts.items())])
+    return _asked({"text/plain": whole, "text/html": f"<div>{_pre(plain)}{''.join(folded)}</div>"}, include, exclude)
+
+
+def _pre(text: str, style: str = "") -> str:
+    return f'<pre style="{";".join(filter(None, ("margin:0", style)))}">{html.escape(text)}</pre>'
+
+
+def _asked(made: dict[str, str], include: Collection[str] | None, exclude: Collection[str] | None) -> dict[str, str]:
     return {k: v for k, v in made.items() if (include is None or k in include) and k not in (exclude or ())}

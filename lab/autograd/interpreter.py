@@ -17,6 +17,7 @@ from lab.autograd.plain import apply_plain, operand
 from lab.autograd.tensor import Tensor, _concrete, entry
 from lab.config import STATE
 from lab.errors import TracerLeakError, UnsupportedError
+from lab.ops.members import MEMBERS
 from lab.ops.primitive import Op
 
 _levels = count(1)  # one counter for all threads: drawing from it is atomic
@@ -169,13 +170,22 @@ def bind(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
             top = a.interp
     if top is not None and (inside := INSIDE.get()) is not None and inside.level > top.level:
         top = inside
-    if op.collective:  # the axis counts as an argument
-        for name, frame in FRAMES.get():
-            if name == params["axis_name"] and (top is None or frame.level > top.level):
-                top = frame
+    if op.collective:
+        top = _meeting(params["axis_name"], top)
     if top is None:
         return apply_plain(op, args, params)
     return top.apply(op, args, params)
+
+
+def _meeting(axis_name: str, top: Interpreter | None) -> Interpreter | None:
+    """What applies a collective: its axis counts as an argument; ranks meet when a graph runs, not while it is made."""
+    for name, frame in FRAMES.get():
+        if name == axis_name and (top is None or frame.level > top.level):
+            top = frame
+    trace = STATE.get().staging
+    if axis_name in MEMBERS.get() and trace is not None and trace.alive and (top is None or trace.level > top.level):
+        return trace  # type: ignore[no-any-return]
+    return top
 
 
 def newest(values: Sequence[Any]) -> Interpreter | None:

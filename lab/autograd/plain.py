@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from lab.autograd.observe import observe_op, remember_line
+from lab.autograd.observe import observe_op
 from lab.autograd.tape import record
 from lab.autograd.tensor import Tensor, wrap
+from lab.autograd.watching import watched
 from lab.config import STATE
 from lab.errors import ArgumentError, DTypeError, LabError, ShapeError, UnsupportedError
 from lab.events.bus import bus
@@ -38,8 +39,8 @@ def apply_plain(op: Op, args: Sequence[Any], params: dict[str, Any]) -> Any:
     if not any(p is not None for p in parents) or not any(op.rules) or out.dtype.kind != "f" or STATE.get().frozen >= 0:
         return wrap(out)
     node = record(op, parents, arrays, out, params)
-    if STATE.get().anomaly:
-        remember_line(node)
+    if STATE.get().watched and (staged := watched(op, args, params, node)) is not None:
+        return staged
     if bus.operations:
         observe_op(op, node, tuple(args), out)
     return wrap(out, node)
@@ -106,4 +107,9 @@ def explain(op: Op, arrays: tuple[Any, ...], params: dict[str, Any], why: Except
     kind = DTypeError if isinstance(why, TypeError) else ShapeError if isinstance(why, IndexError) else ArgumentError
     words = [f"{s.dtype} {s.shape}" if isinstance(s, Spec) else repr(s) for s in specs]
     settings = "".join(f"; {name}={value!r}"[:60] for name, value in params.items())
-    return kind(f"{op.name} cannot take these operands", given=" and ".join(words) + settings, hint=str(why))
+    hint = next((better for said, better in _ADVICE.items() if said in str(why)), str(why))
+    return kind(f"{op.name} cannot take these operands", given=" and ".join(words) + settings, hint=hint)
+
+
+_ADVICE = {"negative integer powers": "integers hold no fractions: write 2.0 ** -1, or x.astype(float) ** -1"}
+"""What to do, where NumPy says only what is wrong."""

@@ -16,7 +16,8 @@ from lab.words import nearest
 
 DATA = ("digits",)
 SCHEDULES = ("naive", "gpipe", "1f1b")
-"""Named here too, for the help: a test holds both equal."""
+ON_LOSS = ("replace", "shrink", "stop")
+"""Named here too, for the help: a test holds them equal."""
 Verb = Callable[[argparse.Namespace], int]
 
 
@@ -37,6 +38,7 @@ def add_to(verbs: Any) -> None:
     _diff(verbs)
     _gallery(verbs)
     _trace(verbs)
+    _export(verbs)
 
 
 def _train(verbs: Any) -> None:
@@ -53,6 +55,8 @@ def _train(verbs: Any) -> None:
         default="data",
         help="what the ranks share: the examples of a batch, or the layers (default: %(default)s)",
     )
+    verb.add_argument("--on-loss", choices=ON_LOSS, help="when a worker of --parallel data dies: wait for another, go "
+                      f"on with fewer, or end (default: {ON_LOSS[0]})")
     verb.add_argument("--epochs", type=count(1), default=10, metavar="N", help="times through the data (default: 10)")
     verb.add_argument("--batch-size", type=count(1), default=64, metavar="N", help="examples of a step (default: 64)")
     verb.add_argument("--learning-rate", type=positive, default=1e-3, metavar="X",
@@ -135,6 +139,24 @@ def _trace(verbs: Any) -> None:
     verb.set_defaults(load=load)
 
 
+def _export(verbs: Any) -> None:
+    verb = verbs.add_parser("export", help="write a saved graph as plain NumPy or as ONNX",
+                            description="Write a graph that lab.graph.save wrote as one Python file that needs NumPy "
+                            "alone, or as an ONNX model (extra onnx), which is run beside the lab first. What cannot "
+                            "be written is refused by name.",
+                            epilog=_examples("{lab} export model.graph --to numpy --out model.py"))  # fmt: skip
+    verb.add_argument("graph", type=Path, metavar="MODEL.graph", help="what lab.graph.save wrote")
+    verb.add_argument("--to", choices=("numpy", "onnx"), default="numpy", help="the form (default: %(default)s)")
+    verb.add_argument("--out", type=Path, required=True, metavar="FILE", help="where it goes (must be said)")
+
+    def load(_: argparse.Namespace) -> Verb:
+        from lab.cli.export import export
+
+        return export
+
+    verb.set_defaults(load=load)
+
+
 def _diff(verbs: Any) -> None:
     verb = verbs.add_parser("diff", help="find the first event in which two recorded runs differ",
                             description="Compare two recordings rank by rank, event by event, and say in three lines "
@@ -176,10 +198,14 @@ def _complete(arguments: argparse.Namespace, verb: argparse.ArgumentParser) -> N
         if arguments.schedule not in SCHEDULES:
             hint = f": did you mean {meant}?" if (meant := nearest(arguments.schedule, SCHEDULES)) else ""
             verb.error(f"--schedule is one of {', '.join(SCHEDULES)}, not {arguments.schedule!r}{hint}")
+        if arguments.on_loss:
+            verb.error("--on-loss needs --parallel data: without a worker a pipeline has no stage")
     else:
         for name in ("schedule", "micro", "paced"):
             if getattr(arguments, name) is not None:
                 verb.error(f"--{name} needs --parallel pipeline")
+        if arguments.on_loss and not on_workers(arguments):
+            verb.error("--on-loss needs --workers 2 or more")
     if arguments.report and arguments.record and arguments.report.resolve() == arguments.record.resolve():
         verb.error("--report and --record need a file each")
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from lab.cli import outputs
-from lab.cli.arguments import on_workers
+from lab.cli.arguments import ON_LOSS, on_workers
 from lab.cli.keeping import Keeper
 from lab.cli.progress import Progress, bar
 from lab.data import digits
 from lab.errors import ArgumentError, RunError
-from lab.events import EVENTS, Evaluated, Recording, StepFinished, bus
+from lab.events import EVENTS, Evaluated, Recording, StepFinished, TrainingResumed, bus
 from lab.nn import mlp
 from lab.optim import Adam
 from lab.parallel import Cluster, DataParallel, Paced, Pipeline
@@ -93,9 +93,13 @@ def _require_workers(arguments: argparse.Namespace, n_layers: int) -> None:
 
 def _follow(run: Run, recording: Recording, progress: Progress, keeper: Keeper) -> None:
     """Tell how far it is, and keep the recording, until it ends, or pauses because the loss is no number."""
-    told = 0
+    told = n_losses = 0
     while True:
         ended = run.wait_until("finished", "stopped", "failed", "paused", timeout=TICK_S)
+        resumed = recording.columns(TrainingResumed)
+        for k in range(n_losses, len(resumed["step"])):
+            progress.say(_resumed(*(int(resumed[name][k]) for name in ("lost_rank", "step", "world_size"))))
+        n_losses = len(resumed["step"])
         rows = recording.columns(Evaluated)
         if not progress.moves:
             for k in range(told, len(rows["step"])):
@@ -110,6 +114,11 @@ def _follow(run: Run, recording: Recording, progress: Progress, keeper: Keeper) 
 def _said(run: Run, step: int, loss: float, accuracy: float) -> str:
     share = "" if math.isnan(accuracy) else f", accuracy {100 * accuracy:.1f} %"
     return f"Step {step} of {run.progress[1]}: test loss {loss:.4g}{share}"
+
+
+def _resumed(lost: int, step: int, world_size: int) -> str:
+    who = "All ranks were" if lost < 0 else f"Rank {lost} was"
+    return f"{who} lost: on from step {step} with {world_size} rank{'s' * (world_size > 1)}"
 
 
 def _moving(run: Run, recording: Recording) -> str:
@@ -136,7 +145,7 @@ def _place(arguments: argparse.Namespace, progress: Progress) -> Iterator[DataPa
             progress.say(f"Starting {arguments.workers} workers ...")
             cluster = stack.enter_context(Cluster(arguments.workers))
         if arguments.parallel == "data":
-            yield DataParallel(cluster, arguments.workers)
+            yield DataParallel(cluster, arguments.workers, on_loss=arguments.on_loss or ON_LOSS[0])
         else:
             paced = Paced(arguments.paced, 2 * arguments.paced) if arguments.paced else None
             yield Pipeline(cluster, schedule=arguments.schedule, n_stages=arguments.workers, n_micro=arguments.micro,
@@ -163,7 +172,7 @@ def hushed() -> Iterator[None]:
 def _about(arguments: argparse.Namespace) -> dict[str, str]:
     """What the report says of how it was made; without paths, for recordings travel."""
     words = ["autodiff-lab train", f"--data {arguments.data}"]
-    names = ("workers", "parallel", "epochs", "batch_size", "learning_rate", "schedule", "micro", "paced")
+    names = ("workers", "parallel", "epochs", "batch_size", "learning_rate", "schedule", "micro", "paced", "on_loss")
     words += [f"--{n.replace('_', '-')} {value}" for n in names if (value := getattr(arguments, n)) is not None]
     place = "in one process"
     if on_workers(arguments):

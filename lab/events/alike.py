@@ -19,15 +19,17 @@ from lab.events.table import Table
 
 Mask = npt.NDArray[np.bool_]
 
-MACHINE_KINDS = frozenset({"WorkerSeen", "ClockAligned", "StrangerRefused", "RunStateChanged",
-                           "CrossingFound", "MemorySampled", "PeakFound"})  # fmt: skip
-"""How workers, clocks, memory and the reader's own clicks were: two runs of one computation differ in these."""
+MACHINE_KINDS = frozenset({"WorkerSeen", "WorkerHandled", "ClockAligned", "StrangerRefused", "RunStateChanged",
+                           "TrainingResumed", "StateKept", "SnapshotWritten", "LaneBusy",
+                           "CrossingFound", "MemorySampled", "PeakFound", "CallsPaid",
+                           "EquationRan", "StageRan", "LinkFitted"})  # fmt: skip
+"""How workers, clocks, memory, threads and the reader's own clicks were: two runs of a computation differ in these."""
 MACHINE_FIELDS = frozenset({"pid", "worker", "generation", "file", "line", "reason"})
 """Numbers of processes and launches, addresses (also within reasons), the place of a line, which an edit moves."""
 RUN_FIELDS = {"RunStarted": ("name", "n_steps", "n_epochs"), "RunFinished": ("name",),
-              "TangentPushed": ("level",), "OpBatched": ("level",)}  # fmt: skip
+              "TangentPushed": ("level",), "OpBatched": ("level",), "CallMeasured": ("words",)}  # fmt: skip
 """What a run is called, and how long it was meant to be: one that only ran on is told as such; and
-how many transforms a process had begun before."""
+how many transforms a process had begun before; and whether loops came from its cache."""
 SOURCE_FIELDS = {"OpRecorded": ("constants", "params"), "LeafUsed": ("name",),
                  "TangentPushed": ("name", "constants", "params"),
                  "OpBatched": ("name", "constants", "params")}  # fmt: skip

@@ -123,12 +123,14 @@ class Listener(Protocol):
 class _Place:
     """How far one listener has got, and what it asked for."""
 
-    __slots__ = ("busy", "detail", "listener", "n_dropped", "next_seq", "operations", "sources", "values")
+    __slots__ = ("busy", "detail", "equations", "listener", "n_dropped", "next_seq", "operations", "sources", "values")
 
     def __init__(self, listener: Listener, next_seq: int, n_dropped: int) -> None:
         self.listener, self.next_seq, self.n_dropped, self.busy = listener, next_seq, n_dropped, False
         # Who wants no operations causes no statistics, copies or stack walks, whatever its detail.
-        self.operations = any(listener.wants(kind) for kind in EVENTS.values() if kind.per_operation)
+        wanted = [kind for kind in EVENTS.values() if kind.per_operation and listener.wants(kind)]
+        self.operations = not all(kind.per_equation for kind in wanted)
+        self.equations = any(kind.per_equation for kind in wanted)
         self.detail = Detail(listener.detail) if self.operations else Detail.SHAPE
         self.sources = bool(listener.sources) and self.operations
         self.values = Detail(listener.detail) == Detail.VALUE
@@ -140,6 +142,7 @@ class Bus:
     Attributes:
         listeners: the attached listeners; empty means that emitters must build nothing.
         operations: some listener wants per-operation events. The guard of the hot path.
+        equations: some listener wants events of equations. The guard of the executors of graphs.
         detail: the highest detail that a listener to operations asked for.
         sources: some listener to operations wants source lines.
         values: some listener asked for copies of arrays, whatever kinds it wants: for kinds that are not per operation.
@@ -158,6 +161,7 @@ class Bus:
         "_seq",
         "append",
         "detail",
+        "equations",
         "gates",
         "generation",
         "listeners",
@@ -169,7 +173,7 @@ class Bus:
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
-        self.operations = self.sources = self.plain = self.values = False
+        self.operations = self.equations = self.sources = self.plain = self.values = False
         self.detail = Detail.SHAPE
         self.generation = 0
         self.gates: dict[str, Gate] = {}
@@ -311,6 +315,7 @@ class Bus:
         self._places = places
         self.generation += 1
         self.operations = any(x.operations for x in places)
+        self.equations = any(x.equations for x in places)
         self.detail = max((x.detail for x in places), default=Detail.SHAPE)
         self.sources = any(x.sources for x in places)
         self.values = any(x.values for x in places)

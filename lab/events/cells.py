@@ -22,3 +22,15 @@ def cell_of(file: str) -> str:
     *folders, name = file.replace("\\", "/").split("/")
     made_up = any(f.startswith("ipykernel_") for f in folders) or name.startswith("<ipython-input-")
     return "cell" if made_up else ""
+
+
+def told_place(place: str) -> str:
+    """A "file:line" as a learner reads it: the cell and its line in a notebook, elsewhere as it is.
+
+    Example:
+        >>> told_place("/tmp/ipykernel_71/332220231.py:4"), told_place("/home/me/model.py:4"), told_place("")
+        ('cell, line 4', '/home/me/model.py:4', '')
+    """
+    file, _, line = place.rpartition(":")
+    cell = cell_of(file) if line.isdigit() else ""
+    return f"{cell}, line {line}" if cell else place

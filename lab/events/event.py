@@ -48,6 +48,8 @@ class Event:
 
     per_operation: ClassVar[bool] = False
     """True for kinds emitted once or more per operation: guarded by `bus.operations`, all others by `bus.listeners`."""
+    per_equation: ClassVar[bool] = False
+    """True for those of them that runs of graphs tell: guarded by `bus.equations` in place of `bus.operations`."""
     clocks: ClassVar[tuple[str, ...]] = ()
     """Names of own fields that are times of the clock of `time_ns`: they are aligned with it."""
 
@@ -73,8 +75,9 @@ E = TypeVar("E", bound=Event)
 EVENTS: dict[str, type[Event]] = {}
 """Every kind by name; the file format stores kinds by name and fields."""
 
-ENVELOPE = frozenset({"seq", "time_ns", "rank", "run", "position"})
-"""Names that no field may have: a Recording gives them beside the fields (`position` is the index in it)."""
+ENVELOPE = frozenset({"seq", "time_ns", "rank", "run", "position", "origin"})
+"""Names that no field may have: a Recording gives them beside the fields (`position` is the index in it), a file holds
+rank and run as `origin`."""
 
 FIELD_TYPES: tuple[object, ...] = (
     *(int, float, bool, str),

@@ -20,7 +20,7 @@ from lab.errors import RecordingError
 from lab.events.columns import MAX_TEXT, Damaged, Flat, Parts, check_codes
 from lab.events.event import Origin
 from lab.events.members import FIRST, Memory, Reader
-from lab.events.saving import MAX_CHUNK, shown
+from lab.events.saving import MAX_CHUNK, require_path, shown
 from lab.events.schema import FORMAT, SCHEMA, Head, fields_from, kind_for
 from lab.events.store import Store
 
@@ -41,6 +41,7 @@ def load(path: str | os.PathLike[str], *, salvage: bool, max_bytes: int) -> Load
     Raises:
         RecordingError: no such file, not a recording, of a newer schema, damaged, larger than `max_bytes` or hostile.
     """
+    require_path(path, "lab.Recording.load")
     try:
         # Without waiting: a pipe of that name would wait for a writer for ever.
         with os.fdopen(

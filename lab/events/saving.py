@@ -25,6 +25,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from lab import words
 from lab.errors import RecordingError
 from lab.events.columns import Flat, Ints, Parts
 from lab.events.event import fields_of
@@ -42,6 +43,7 @@ def save(path: str | os.PathLike[str], store: Store, head: Head) -> None:
     Raises:
         RecordingError: the disk is full, the folder missing, not writable ...; the old file is as it was.
     """
+    require_path(path, "rec.save")
     try:
         with replacing(path) as file:
             write(file, store, head)
@@ -145,6 +147,17 @@ def _narrow(wide: Ints) -> Flat:
         if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
             return wide.astype(dtype)
     return wide
+
+
+def require_path(path: object, call: str) -> None:
+    """Refuse what is no path.
+
+    Raises:
+        RecordingError: it is none.
+    """
+    if not isinstance(path, str | bytes | os.PathLike):
+        hint = f'{call}("run.rec")'
+        raise RecordingError("a recording is a file, named by its path", given=words.shown(path), hint=hint)
 
 
 def shown(path: str | os.PathLike[str]) -> str:

@@ -15,6 +15,9 @@ from lab.events.catalogue import (
     BackwardFinished,
     BackwardStarted,
     BestStepFound,
+    BucketsBegun,
+    BucketStepTold,
+    BucketsTimed,
     ChoiceKnown,
     ChunkMoved,
     CollectiveFinished,
@@ -30,8 +33,10 @@ from lab.events.catalogue import (
     GradientStored,
     HyperparameterChanged,
     JacobianCompared,
+    LaneBusy,
     LayerMeasured,
     LeafUsed,
+    LinkFitted,
     MemoryBegun,
     MemorySampled,
     MethodRefused,
@@ -39,6 +44,7 @@ from lab.events.catalogue import (
     OpBatched,
     OperandKept,
     OpRecorded,
+    OrderMeasured,
     ParameterMeasured,
     ParametersKept,
     PeakFound,
@@ -46,18 +52,29 @@ from lab.events.catalogue import (
     RankLost,
     RankStarted,
     ReplicaAdvanced,
+    RootLinkBegun,
+    RootLinkMeasured,
     RuleApplied,
     RuleCheckBegun,
     RunFinished,
     RunStarted,
     SlopesBegun,
     SlopesMeasured,
+    SnapshotWritten,
+    SpreadBegun,
+    SpreadMeasured,
+    StateKept,
     StepFinished,
     SwellBegun,
     SwellMeasured,
     TangentPushed,
+    TimeMeasured,
+    TimesBegun,
+    TimeSimulated,
+    TrainingResumed,
     ValueSeen,
     ValueWritten,
+    WorkerHandled,
 )
 from lab.events.cells import cell_of
 from lab.events.event import Event, fields_of
@@ -172,6 +189,10 @@ def _replica(event: ReplicaAdvanced) -> str:
     return "".join(words) + (f", checksum {event.checksum}" if event.phase == "updated" else "")
 
 
+def _buckets(bucket_bytes: int) -> str:
+    return f"buckets of {bucket_bytes:,} bytes" if bucket_bytes else "all at once"
+
+
 WORDS: Mapping[type[Event], Callable[..., str]] = {
     LeafUsed: lambda e, _: f"leaf {e.name or 'without a name'}{_SHAPE(e.shape)}, {e.dtype}",
     OpRecorded: lambda e, _: f"{e.op}{f' ({e.params})' * bool(e.params)}{_SHAPE(e.shape)}, {e.dtype}",
@@ -202,12 +223,26 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     RankStarted: lambda e, _: f"rank started, one of {e.world_size}",
     RankFinished: lambda e, _: f"rank {e.state}",
     RankLost: lambda e, _: f"rank {e.lost_rank} was lost",
+    WorkerHandled: lambda e, _: f"worker {e.worker} was {e.action} by hand",
+    TrainingResumed: lambda e, _: (
+        f"training resumed from step {e.step} on {counted(e.world_size, 'rank')}, state from {e.source}"
+    ),
+    StateKept: lambda e, _: f"state of step {e.step} kept, {e.n_bytes:,} bytes",
+    SnapshotWritten: lambda e, _: short(f"step {e.step} written to {e.path}, {e.n_bytes:,} bytes"),
     CollectiveStarted: lambda e, _: f"{e.operation} ({e.algorithm}) number {e.collective} entered, {e.n_bytes:,} bytes",
     CollectiveFinished: lambda e, _: f"{e.operation} ({e.algorithm}) number {e.collective} left",
     ChunkMoved: lambda e, _: (
         f"chunks {e.start} to {e.stop} from rank {e.src} to {e.dst}, {'added' if e.reduces else 'stored'}"
     ),
     ReplicaAdvanced: lambda e, _: f"replica at step {e.step}: {e.phase}{_replica(e)}",
+    OrderMeasured: lambda e, _: (
+        f"sum over {counted(e.n_ranks, 'rank')} by {e.algorithm}: {e.n_inexact:,} of {e.n_entries:,} entries inexact, "
+        f"at most {digits(e.max_ulp)} ulp"
+    ),
+    LaneBusy: lambda e, _: (
+        f"{e.lane} at step {e.step}: {e.kind}{f' {e.bucket}, {e.n_bytes:,} bytes' if e.bucket >= 0 else ''}, "
+        f"{digits(e.stop_ms - e.start_ms)} ms"
+    ),
     ActivationMoved: lambda e, _: f"{e.kind} of micro-batch {e.micro} from stage {e.src_stage} to {e.dst_stage}",
     ActionStarted: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} began",
     ActionFinished: lambda e, _: f"{e.kind} of micro-batch {e.micro} on stage {e.stage} done",
@@ -218,6 +253,18 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     CostBegun: lambda e, _: f"cost of Jacobians of {e.function}",
     CostMeasured: lambda e, _: f"{e.way}, {e.n_inputs} inputs, {e.n_outputs} outputs: {digits(e.elapsed_ms)} ms",
     CrossingFound: lambda e, _: f"{e.faster} beats {e.slower} from {digits(e.at)} {e.sweep} on",
+    TimesBegun: lambda e, _: f"{e.operation} by size, {counted(e.world_size, 'rank')}",
+    TimeMeasured: lambda e, _: f"{e.algorithm}, {e.n_bytes:,} bytes: {digits(e.elapsed_ms)} ms",
+    LinkFitted: lambda e, _: f"a link: {digits(1e6 * e.latency_s)} us and {digits(e.bytes_per_s / 1e6)} MB/s",
+    TimeSimulated: lambda e, _: f"{e.algorithm}, {e.n_bytes:,} bytes: {digits(e.elapsed_ms)} ms, simulated",
+    BucketsBegun: lambda e, _: f"steps by size of the buckets, {counted(e.world_size, 'rank')}",
+    BucketsTimed: lambda e, _: f"{_buckets(e.bucket_bytes)}: {digits(e.elapsed_ms)} ms",
+    BucketStepTold: lambda e, _: f"a step with {_buckets(e.bucket_bytes)}: {digits(e.elapsed_ms)} ms",
+    SpreadBegun: lambda e, _: f"spread of {counted(e.world_size, 'replica')}",
+    SpreadMeasured: lambda e, _: f"replicas {digits(e.largest)} apart at step {e.step}",
+    RootLinkBegun: lambda e, _: f"bytes on the link of rank 0, buffers of {e.n_bytes:,}",
+    RootLinkMeasured: lambda e, _: f"{e.operation} by {e.algorithm}, {counted(e.world_size, 'rank')}: rank 0 sent "
+    f"{e.sent_bytes:,} bytes and received {e.received_bytes:,}",
     SwellBegun: lambda e, _: f"{e.function} put into itself",
     SwellMeasured: lambda e, _: f"depth {e.depth}: {counted(e.n_ops, 'operation')} in the derivative",
     SlopesBegun: lambda e, _: f"slopes of {e.function} from both sides",

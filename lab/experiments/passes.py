@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -13,15 +14,17 @@ from lab import tree
 from lab.autograd.tensor import Tensor
 from lab.checks import whole
 from lab.events import Recording, bus, record
-from lab.events.catalogue import PassesBegun, PassFinished
+from lab.events.catalogue import GraphMade, PassesBegun, PassFinished
+from lab.experiments.plan import op_words
 from lab.graph.compiled import Compiled
 from lab.graph.execute import run_arrays
-from lab.graph.ir import Equation, Graph, Literal
+from lab.graph.ir import Equation, Graph, Literal, Var
+from lab.graph.keys import drawn
 from lab.graph.make import trace
 from lab.graph.views import look_of
 from lab.transforms.arguments import function
 
-KINDS = (PassesBegun, PassFinished)
+KINDS = (PassesBegun, GraphMade, PassFinished)
 TRACED, COMPILED = "as traced", "compiled"
 SHORTEST_US = 2_000.0
 """A repeat of a measurement lasts at least this long: short runs are made several times in it."""
@@ -87,7 +90,7 @@ def measure_passes(f: Callable[..., Any], *args: Any, repeats: int = 7) -> Passe
     function(f, "measure_passes")
     repeats, told = whole("repeats", repeats, least=1), bus.operations
     graph = trace(f, args, {}, weak=False)[0]
-    given = [*tree.flatten((args, {}))[0], *graph.captured]
+    given = [*tree.flatten((args, {}))[0], *drawn(graph.captured)]
     arrays = [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in given]
     compiled = Compiled(graph)
     with record(kinds=KINDS) as rec:
@@ -106,6 +109,7 @@ def measure_passes(f: Callable[..., Any], *args: Any, repeats: int = 7) -> Passe
         for number, stage in enumerate(path):
             after = stage.graph
             run_us = _timed(lambda after=after: run_arrays(after, arrays), repeats)  # type: ignore[misc]
+            bus.emit(graph_made(number, names[number], after))
             counts = changes(before, after)
             add(PassMade(number, names[number], *_size(after), run_us, stage.elapsed_ms, *counts, str(after)))
             before = after
@@ -116,6 +120,28 @@ def measure_passes(f: Callable[..., Any], *args: Any, repeats: int = 7) -> Passe
         size = _size(compiled.optimized)
         add(PassMade(len(path), COMPILED, *size, run_us, elapsed_ms, 0, 0, 0, compiled.source))
     return Passes(tuple(rows), compiled, told, rec)
+
+
+def graph_made(number: int, name: str, graph: Graph) -> GraphMade:
+    """A graph as an event.
+
+    Example:
+        >>> import lab
+        >>> made = graph_made(0, TRACED, lab.make_graph(lambda x: lab.exp(x) + 1.0)(1.0))
+        >>> made.words, made.outs, made.reads
+        (('b:f64[] = exp(a)', 'c:f64[] = add(b, 1.0)'), (1, 2), (0, 1))
+    """
+    equations = graph.equations
+    reads = [tuple(a.number for a in e.inputs if isinstance(a, Var)) for e in equations]
+    outs = [tuple(v.number for v in e.outs) for e in equations]
+    return GraphMade(
+        number, name, tuple(v.number for v in graph.inputs),
+        tuple(a.number for a in graph.outputs if isinstance(a, Var)),
+        tuple(str(e).splitlines()[0].removesuffix(" {") for e in equations), tuple(map(op_words, equations)),
+        tuple(e.origin for e in equations), tuple(map(len, outs)), tuple(chain(*outs)),
+        tuple(map(len, reads)), tuple(chain(*reads)),
+        tuple(len(e.sources) for e in equations), tuple(n for e in equations for n in e.sources),
+    )  # fmt: skip
 
 
 def changes(before: Graph, after: Graph) -> tuple[int, int, int]:

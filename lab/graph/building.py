@@ -23,8 +23,10 @@ from lab.autograd.tensor import Tensor
 from lab.checks import whole
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ConcretizationError, DTypeError, GraphError, ShapeError, TracerLeakError
+from lab.events.cells import told_place
 from lab.graph.cutting import cut
 from lab.graph.ir import Atom, Graph, Var
+from lab.graph.keys import drawing
 from lab.graph.make import Place, Trace
 from lab.shapes import Spec
 
@@ -39,7 +41,7 @@ class OpenTrace(Trace):
     def concrete(self, tracer: Tracer) -> Any:
         raise ConcretizationError(
             "a value of a graph has no number before it is run",
-            given=f"a value of shape {tracer.shape} and dtype {tracer.dtype}, at {self.here()}",
+            given=f"a value of shape {tracer.shape} and dtype {tracer.dtype}, at {told_place(self.here())}",
             hint="run it in a Session: s.run(value, feed={...}); for a choice use lab.where",
         )
 
@@ -102,6 +104,7 @@ class Building:
             )
         self._state = ExitStack()
         self._state.enter_context(using(transforms=STATE.get().transforms + 1))
+        self._state.enter_context(drawing(self.trace))
         token = _CURRENT.set(self)
         self._state.callback(lambda: _CURRENT.reset(token))
         return self

@@ -6,16 +6,20 @@ goes wrong is said by the ops: the graph is then run again as it was given, equa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from lab.autograd.tensor import Tensor, wrap
-from lab.events.bus import bus
+from lab.autograd.display import mimebundle, source_bundle
+from lab.graph.clocked import clocked
 from lab.graph.codegen import Code, Function, generate
-from lab.graph.execute import Replay, is_plain, run
+from lab.graph.dependencies import Needs, needs_of
+from lab.graph.execute import Progress, Replaying
 from lab.graph.ir import Graph
 from lab.graph.passes import Stage, stages
+from lab.graph.passes.rematerialization import stages_within
+from lab.graph.telling import Span, now, tell
+from lab.words import counted
 
 
 class Compiled:
@@ -23,6 +27,10 @@ class Compiled:
 
     Attributes:
         graph: as it was given.
+        budget: bytes that its memory plan may take, without a limit if None; what does not fit is made again.
+
+    Raises:
+        GraphError: when its stages are asked for, no plan within the budget was found.
 
     Example:
         >>> import lab, numpy as np
@@ -33,14 +41,15 @@ class Compiled:
         ('memory planning', 2)
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, budget: int | None = None) -> None:
+        self.graph, self.budget = graph, budget
         self._idle: list[Function] = []
+        self._clocked: list[Function] = []
 
     @cached_property
     def stages(self) -> list[Stage]:
         """What each pass made of the graph."""
-        return stages(self.graph)
+        return stages(self.graph) if self.budget is None else stages_within(self.graph, self.budget)
 
     @property
     def optimized(self) -> Graph:
@@ -54,11 +63,11 @@ class Compiled:
 
     @property
     def source(self) -> str:
-        """The generated code as text: the function, then the loops that it calls."""
-        loops = [f"# {word}\n{loop.source}" for word, loop in self.code.loops.items()]
-        return "\n\n\n".join([self.code.source, *loops])
+        """The generated code as text: the function, those of branches and loops, then the kernels that they call."""
+        kernels = [f"# {word}\n{loop.source}" for word, loop in self.code.loops.items()]
+        return "\n\n\n".join([*_functions(self.code), *kernels])
 
-    def compile(self, told: Callable[[int, int], None] = lambda done, of: None) -> None:
+    def compile(self, told: Progress = lambda done, of: None) -> None:
         """Compile every loop, or load it from the cache.
 
         Args:
@@ -68,6 +77,20 @@ class Compiled:
         for i, loop in enumerate(loops):
             loop.compile()
             told(i + 1, len(loops))
+
+    def __repr__(self) -> str:
+        """The source, once it was made; to look at something does not compile it."""
+        if "code" in vars(self):
+            return self.source
+        return f"<a compiled graph of {counted(len(self.graph.equations), 'equation')}, not yet run>"
+
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, str]:
+        if "code" not in vars(self):
+            return mimebundle(repr(self), "", include, exclude)
+        loops = {word: loop.source for word, loop in self.code.loops.items()}
+        return source_bundle(self.code.source, loops, include, exclude)
 
     def arrays(self, arrays: Sequence[Any]) -> list[Any]:
         """The outputs for arrays; none of them shares memory with an input or with another run.
@@ -84,22 +107,44 @@ class Compiled:
         finally:
             self._idle.append(step)
 
-
-def compiling(graph: Graph) -> Replay:
-    """A function that runs a graph compiled on arrays, and by its ops on everything else."""
-    compiled = graph.once("compiled", Compiled)
-    plain = not any(e.op.collective for inner in graph.walk() for e in inner.equations)
-
-    def replay(args: Sequence[Any]) -> list[Any]:
-        if not plain or not all(map(is_plain, args)) or bus.operations:
-            return run(graph, args)
+    def told(self, arrays: Sequence[Any]) -> list[Any]:
+        """The same, telling of each equation: by a second function, with a clock between its lines."""
+        self.compile()
         try:
-            outs = compiled.arrays([a.value if isinstance(a, Tensor) else a for a in args])
-        except Exception:  # noqa: BLE001 - the ops say which of them it was, in the lab's words
-            return run(graph, args)
-        return [wrap(out) for out in outs]
+            step = self._clocked.pop()
+        except IndexError:
+            step = clocked(self.code)
+        spans: list[Span] = []
+        begun = now()
+        try:
+            outs = step(spans.append, *arrays)
+        finally:
+            self._clocked.append(step)
+        tell("compiled", self.optimized, self._needs, spans, begun)
+        return outs
 
-    return replay
+    @cached_property
+    def _needs(self) -> Needs:
+        return needs_of(self.optimized, in_buffers=True)
+
+
+def _functions(code: Code, word: str = "") -> Iterator[str]:
+    yield f"# {word}\n{code.source}" if word else code.source
+    for key, inner in code.inside.items():
+        yield from _functions(inner, f"{word}_{key}" if word else key)
+
+
+def compiling(graph: Graph, budget: int | None = None) -> Replaying:
+    """What runs a graph compiled on arrays, and by its ops on everything else.
+
+    Raises:
+        GraphError: no memory plan within the budget was found.
+    """
+    word = "compiled" if budget is None else f"compiled within {budget}"
+    compiled = graph.once(word, lambda graph: Compiled(graph, budget))
+    if budget is not None:
+        _ = compiled.stages  # what does not fit is said now: in a run it would go to the ops, and fill the memory
+    return Replaying(graph, compiled.arrays, compiled.told, compiled.compile)
 
 
 def run_compiled(graph: Graph, arrays: Sequence[Any]) -> list[Any]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.graph.ir import Atom, Equation, Graph, Var
+from lab.graph.keys import Draw
 from lab.graph.make import Trace
 
 
-def cut(trace: Trace, inputs: Sequence[Var], outputs: Sequence[Atom]) -> Graph:
+def cut(trace: Trace, inputs: Sequence[Var], outputs: Sequence[Atom], *, whole: bool = False) -> Graph:
     """The graph of these outputs; of the inputs and of the captured values those that it reads.
+
+    Args:
+        whole: it stands for all that was traced, and draws the keys of that, read or not.
 
     Example:
         >>> import lab
@@ -28,7 +32,9 @@ def cut(trace: Trace, inputs: Sequence[Var], outputs: Sequence[Atom]) -> Graph:
             kept.append(e)
             needed.update(a.number for a in e.inputs if isinstance(a, Var))
     own = [v for v in inputs if v.number in needed]
-    outside = [(v, value) for v, value in trace.captured.values() if v.number in needed]
+    outside = [
+        (v, value) for v, value in trace.captured.values() if v.number in needed or (whole and type(value) is Draw)
+    ]
     return Graph(
         (*own, *(v for v, _ in outside)),
         tuple(reversed(kept)),

@@ -17,6 +17,7 @@ from lab.errors import ArgumentError, GradientError
 from lab.graph.building import Building, current
 from lab.graph.cutting import cut
 from lab.graph.ir import Atom, Equation, Var
+from lab.graph.keys import Draw
 from lab.ops import add, broadcast_to
 from lab.ops.primitive import PRIMITIVES
 
@@ -94,7 +95,7 @@ class _Over:
         self.wanted = {x.extra.number: x for x in xs}
         self.starts: dict[int, Tracer] = {}
         self.tracked: dict[int, Tracer] = {}
-        self.outside = {v.number: value for v, value in g.trace.captured.values()}
+        self.outside = {v.number: value for v, value in g.trace.captured.values() if type(value) is not Draw}
 
     def walk(self, y: Var) -> Any:
         """Lay the tape over all that y is computed from; y as a value of the tape, if it depends on what is wanted."""

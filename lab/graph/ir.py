@@ -115,7 +115,7 @@ class Equation:
     @property
     def meets(self) -> bool:
         """Whether it, or an equation inside it, meets other ranks, who wait for it."""
-        return self.op.collective or any(e.meets for inner in self.graphs.values() for e in inner.equations)
+        return bool(self.op.collective) or any(e.meets for inner in self.graphs.values() for e in inner.equations)
 
     def key(self) -> tuple[Any, ...]:
         """What two equations share that compute the same: op, operands, parameters."""
@@ -144,7 +144,8 @@ class Graph:
 
     Attributes:
         inputs: variables that the caller gives.
-        captured: values from outside that the traced function used, one for each of the last `inputs`.
+        captured: values from outside that the traced function used, one for each of the last `inputs`; in the place of
+            a random key a Draw, which gives another one whenever the graph runs (`keys.py`).
 
     Example:
         >>> import lab

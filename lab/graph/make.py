@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar
@@ -13,13 +15,16 @@ from lab import tree
 from lab.autograd.interpreter import INSIDE, Interpreter, Tracer
 from lab.autograd.observe import user_frame
 from lab.autograd.plain import operand
-from lab.autograd.tape import Node
+from lab.autograd.tape import Node, next_id
 from lab.autograd.tensor import Tensor
 from lab.config import STATE, using
-from lab.errors import ArgumentError, ConcretizationError
+from lab.errors import ArgumentError, ConcretizationError, DTypeError
+from lab.events.cells import told_place
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.graph.keys import Draw, Region, drawing
 from lab.ops import stop_gradient
 from lab.ops.primitive import Op
+from lab.ops.random import DRAWING, Drawing, moves, new_key
 from lab.shapes import Spec
 
 TRACING: ContextVar[bool] = ContextVar("lab_tracing", default=False)
@@ -30,9 +35,14 @@ ORIGIN: ContextVar[str] = ContextVar("lab_origin", default="")
 
 
 class Trace(Interpreter):
-    """One trace: `Tracer.value` is a Spec, `Tracer.extra` the variable."""
+    """One trace: `Tracer.value` is a Spec, `Tracer.extra` the variable.
+
+    Attributes:
+        born: nodes of the tape with a smaller number were there before it.
+    """
 
     word: ClassVar[str] = "jit"
+    known: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,6 +50,7 @@ class Trace(Interpreter):
         self.captured: dict[int, tuple[Var, Any]] = {}
         self.constants: dict[int, tuple[Any, Literal]] = {}
         self.n_vars = 0
+        self.born = next_id()
 
     def new(self, spec: Spec, *, weak: bool = False) -> Tracer:
         """A tracer with a fresh variable."""
@@ -50,7 +61,19 @@ class Trace(Interpreter):
         """A tracer for an argument of this kind."""
         value = x if isinstance(x, Tensor) else operand(_ARGUMENT, x)
         dtype = np.dtype(value.dtype) if hasattr(value, "dtype") else np.asarray(value).dtype
+        if dtype.kind == "O":
+            raise DTypeError(
+                "no dtype holds this whole number", given=repr(x)[:60], hint="a float, if its last digits do not matter"
+            )
         return self.new(Spec(tuple(np.shape(value)), dtype), weak=weak)
+
+    def take(self, rng: Any) -> Any:
+        """A key that the traced function draws: an input, as it is drawn when the graph runs; a seed's is known now."""
+        if not moves(rng):
+            return new_key(rng)
+        draw, key = Draw(rng, self.here()), self.new(Draw.spec)
+        self.captured[id(draw)] = key.extra, draw
+        return key
 
     def is_weak(self, tracer: Tracer) -> bool:
         return bool(tracer.extra.weak)
@@ -58,7 +81,7 @@ class Trace(Interpreter):
     def concrete(self, tracer: Tracer) -> Any:
         raise ConcretizationError(
             "the value of a traced variable was asked for while the graph is being made",
-            given=f"a value of shape {tracer.shape} and dtype {tracer.dtype}, at {_here()}",
+            given=f"a value of shape {tracer.shape} and dtype {tracer.dtype}, at {told_place(_here())}",
             hint="lab.cond or lab.where for if, lab.while_loop or lab.scan for loops, or lab.script(f) for both",
         )
 
@@ -140,6 +163,7 @@ def trace(
     weak: bool,
     hides: bool = True,
     region: bool = False,
+    runs: bool = True,
 ) -> tuple[Graph, tree.Structure]:
     """The graph of a function at arguments of these shapes, and the structure of what it returns.
 
@@ -147,14 +171,18 @@ def trace(
         weak: whether Python numbers among the arguments keep giving way to other dtypes, or count as arrays.
         hides: whether branches and loops inside are written down; not where they turn on values that are known.
         region: f is a branch or a turn: what it does with values from outside stands in its graph, too.
+        runs: whether that branch or turn will ever run; where not, what it draws does not matter.
     """
     flat, structure = tree.flatten((tuple(args), dict(kwargs)))
     interp = Trace()
     tracers = [interp.argument(x, weak=weak and is_weak(x)) for x in flat]
     token = TRACING.set(TRACING.get() or hides)
     outside = INSIDE.set(interp if region else INSIDE.get())
+    keys: Drawing | None = interp if hides else DRAWING.get()
     try:
-        with using(transforms=STATE.get().transforms + 1):
+        state = STATE.get()
+        staging = using(transforms=state.transforms + 1, staging=interp if hides else state.staging)
+        with staging, drawing(Region(runs=runs) if region else keys):
             positional, named = tree.unflatten(structure, tracers)
             out = f(*positional, **named)
         outs, out_structure = tree.flatten(out)
@@ -171,23 +199,38 @@ def trace(
 def serves_again(graph: Graph) -> bool:
     """Whether a graph may be kept for later calls, as far as what it captured tells.
 
-    Not if it captured a value of an enclosing transform: the next call would use a dead tracer. Nor if the traced
-    function made it of parameters alone, `w.T` before it meets an argument: such an op is done and recorded while
-    tracing, and the next call would not see that w has changed. Then nobody but the graph has it. What is made of
-    tensors without a gradient alone is a constant, as NumPy's arrays are.
+    Not if it captured a value of an enclosing transform: the next call would use a dead tracer. Nor if it captured what
+    the traced function made of leaves of its own, which nobody but the graph has; nor if it draws keys of a generator
+    that the function made: the next call makes its own. What it makes of parameters from
+    outside (`w.T`) stands in the graph; what is made of tensors without a gradient alone is a constant, as NumPy's
+    arrays are.
 
     Example:
         >>> import lab
+        >>> def own(x):
+        ...     return x @ (lab.tensor([[1.0], [2.0]], requires_grad=True) * 2.0)
         >>> w = lab.tensor([[1.0, 2.0]], requires_grad=True)
-        >>> serves_again(trace(lambda x: x @ w, [np.ones((2, 1))], {}, weak=False)[0])
-        True
-        >>> serves_again(trace(lambda x: x @ w.T, [np.ones((1, 2))], {}, weak=False)[0])
-        False
+        >>> [serves_again(trace(f, [np.ones((1, 2))], {}, weak=False)[0]) for f in (lambda x: x @ w.T, own)]
+        [True, False]
     """
     captured = graph.captured
     if any(isinstance(c, Tracer) for c in captured):
         return False
+    if _draws_alone(captured):
+        return False
     return all(_owners(captured, i) > _ONE for i in range(len(captured)) if isinstance(captured[i].node, Node))
+
+
+def _draws_alone(captured: tuple[Any, ...]) -> bool:
+    """Whether it draws from a generator that nobody else has."""
+    draws = [c for c in captured if type(c) is Draw and c.rng is not None]
+    counts = Counter(id(c.rng) for c in draws)
+    for collected in (False, True):  # what the function left behind may still hold it in a circle
+        if draws and collected:
+            gc.collect()
+        if any(_owners((c.rng,), 0) <= counts[id(c.rng)] + _ONE for c in draws):
+            return True
+    return False
 
 
 def _owners(values: tuple[Any, ...], i: int) -> int:
@@ -228,7 +271,8 @@ _ARGUMENT: Any = Place("a traced function")
 def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
     """A function that, instead of running f, returns its graph for arguments of these shapes and dtypes.
 
-    Tensors that f uses from outside are the last inputs (`Graph.captured`); numbers count as arrays.
+    Tensors that f uses from outside are the last inputs (`Graph.captured`); numbers count as arrays. A random key that
+    f draws is such an input, too: nothing is drawn now, and what runs the graph draws it.
 
     Raises:
         ConcretizationError: f asks for the value of a traced variable (if, while, float).

@@ -6,7 +6,7 @@ them op by op, so that a tape, a tangent or a batch axis goes through them as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,8 +69,12 @@ class Region(Op):
         return _find, (self.name,)
 
     def _forward(self, *arrays: Any, **params: Any) -> tuple[Any, ...]:
+        return self.computed(run_arrays, arrays, params)
+
+    def computed(self, run: Runner, arrays: Sequence[Any], params: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The results for arrays, with a way to run the graphs inside on arrays."""
         outs, taken = [], {id(a) for a in arrays}
-        for out in self.follow(run_arrays, arrays, **params):
+        for out in self.follow(run, arrays, **params):
             own = out.base is None and out.flags.writeable and id(out) not in taken
             outs.append(out if own else np.array(out))  # as of every op: no operand, no constant, no view of either
             taken.add(id(outs[-1]))

@@ -1,72 +1,31 @@
 """How the values of a part of a graph lie along the rows and columns of one space, and the program over rows they make.
 
-A space is the shape of the largest values; its last axis are the columns, all others together the rows. What may stand
-in one loop follows from that alone, so that the pass that forms the parts and the code that compiles them agree.
+What may stand in one loop follows from the space (`spaces.py`) alone, so that the pass that forms the parts and the
+code that compiles them agree.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from lab.errors import KernelError
 from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.graph.spaces import REDUCTIONS, Space, space_of
 from lab.kernels.chain import Step
 from lab.kernels.formula import Formula
-from lab.kernels.rowwise import About, Cast, Line, Match, Pick, Program, Reduce, describe
-from lab.shapes import Shape, normal_axes
+from lab.kernels.rowwise import About, Cast, Line, Match, Pick, Program, Reduce, describe, known_of_input
+from lab.shapes import normal_axes
 
 FLOATS = ("float32", "float64")
 HELD = (*FLOATS, "bool")
 """Dtypes of values in a loop; labels of int64 are compared with the number of the column."""
 ALIASES = ("broadcast_to", "expand_dims", "reshape")
 """Ops that only say how their operand lies."""
-REDUCTIONS = ("sum", "max", "min")
 NEGATED = Formula("-x")
-
-
-class Space(NamedTuple):
-    """Rows and columns.
-
-    Attributes:
-        shape: of a value that has an entry for each column of each row.
-    """
-
-    shape: Shape
-
-    @property
-    def n_columns(self) -> int:
-        return self.shape[-1]
-
-    @property
-    def n_rows(self) -> int:
-        return math.prod(self.shape[:-1])
-
-    def layout(self, shape: Shape) -> str:
-        """How an operand of this shape lies beside a full value, "" if it does not.
-
-        Example:
-            >>> space = Space((4, 3))
-            >>> [space.layout(s) for s in ((4, 3), (3,), (1, 3), (4, 1), (), (4,))]
-            ['full', 'row', 'row', 'column', 'single', '']
-        """
-        if len(shape) > len(self.shape):
-            return "single" if math.prod(shape) == 1 else ""
-        padded = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
-        if padded == self.shape:
-            return "full"
-        if math.prod(padded) == 1:
-            return "single"
-        if padded[:-1] == self.shape[:-1] and padded[-1] == 1:
-            return "column"
-        return "row" if math.prod(padded[:-1]) == 1 and padded[-1] == self.shape[-1] else ""
-
-    def is_column(self, shape: Shape) -> bool:
-        """Whether it is the shape of one value for each row, with or without the axis of the columns."""
-        return tuple(shape) in (self.shape[:-1], (*self.shape[:-1], 1))
 
 
 class Part:
@@ -146,7 +105,7 @@ class Part:
             return None
         self._add_aliases(seen)
         self.operands[a] = layout
-        self._about.setdefault(str(a), About(a.spec.dtype.name, layout, 0, ""))
+        self._about.setdefault(str(a), known_of_input(a.spec.dtype.name, layout))
         return str(a)
 
     def _add_aliases(self, seen: list[Equation]) -> bool:
@@ -172,7 +131,7 @@ class Part:
         axes, name = normal_axes(e.params["axis"], n), str(e.out)
         if tuple(x.spec.shape) == self.space.shape:
             of = self._operand(x, "full")
-            over = {(n - 1,): "columns", tuple(range(n - 1)): "rows", tuple(range(n)): "all"}.get(axes, "")
+            over = self.space.over(axes)
         elif self.space.is_column(x.spec.shape) and axes == tuple(range(n)):
             of, over = self._operand(x, "column"), "all"
         else:
@@ -260,7 +219,9 @@ class Part:
             return "single" if not (isinstance(a, Var) and self.layouts.get(a.number) == "column") else "column"
         if layout == "full":
             return self.space.layout(a.spec.shape)
-        return "column" if self.space.is_column(a.spec.shape) else ""
+        if self.space.is_column(a.spec.shape):
+            return "column"
+        return "cycle" if self.space.layout(a.spec.shape) == "cycle" else ""
 
     def _one_hot(self, e: Equation, layout: str) -> str:
         labels, dtype = e.inputs[0], e.out.spec.dtype.name
@@ -295,14 +256,8 @@ def part_of(body: Graph) -> Part:
     makers = {v.number: e for e in body.equations for v in e.outs}
     real = [e for e in body.equations if e.op.name not in ALIASES]
     for e in real:
-        part = Part(space_of(e), makers)
+        part = Part(space_of(e, makers), makers)
         if all(part.take(other) for other in real):
             return part
     given = str(body).splitlines()[0]
     raise KernelError("equations that do not fit one loop", given=given, hint="they run one by one")
-
-
-def space_of(e: Equation) -> Space:
-    """The space that an equation would begin."""
-    shape = e.inputs[0].spec.shape if e.op.name in (*REDUCTIONS, "nll") else e.out.spec.shape
-    return Space(tuple(shape) or (1,))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -19,8 +19,9 @@ from lab.autograd.tensor import Tensor, wrap
 from lab.config import STATE, using
 from lab.errors import ArgumentError, ScriptError
 from lab.graph.cutting import cut
-from lab.graph.execute import replayer
+from lab.graph.executors import Executor, executor_of
 from lab.graph.ir import Graph
+from lab.graph.keys import drawing
 from lab.graph.make import Place, is_weak, serves_again
 from lab.graph.scripting.numbers import is_numeric, is_soft
 from lab.graph.scripting.reader import Reader
@@ -43,8 +44,9 @@ class Script:
         cache: what was made so far, by the kinds of the arguments.
     """
 
-    def __init__(self, f: FunctionType) -> None:
+    def __init__(self, f: FunctionType, execute: Executor) -> None:
         functools.update_wrapper(self, f)
+        self._execute = execute
         self.script_of = f
         self.cache: dict[Any, Made] = {}
         check(source_of(f))
@@ -84,7 +86,7 @@ class Script:
             hint = "tensors and numbers; texts, flags and functions are constants"
             raise ArgumentError("a script cannot take this argument", given=what, hint=hint) from None
         if found is None:
-            found = _read(self.script_of, values, structure)
+            found = _read(self.script_of, values, structure, self._execute)
             if serves_again(found.graph):
                 self.cache[key] = found
         return found, [v for v in values if _is_input(v)]
@@ -115,12 +117,12 @@ def _owned(out: Any, arrays: list[Any]) -> Any:
     return wrap(np.array(out.value)) if shared else out
 
 
-def _read(f: FunctionType, values: list[Any], structure: tree.Structure) -> Made:
+def _read(f: FunctionType, values: list[Any], structure: tree.Structure, execute: Executor) -> Made:
     """Read a function for arguments of these kinds."""
     reader = Reader()
     root = reader.trace
     try:
-        with using(transforms=STATE.get().transforms + 1):
+        with using(transforms=STATE.get().transforms + 1), drawing(root):
             own = [root.argument(x, weak=is_soft(x)) if _is_input(x) else x for x in values]
             args, kwargs = tree.unflatten(structure, own)
             outs, out_structure = tree.flatten(reader.inlined(f, args, kwargs))
@@ -131,13 +133,17 @@ def _read(f: FunctionType, values: list[Any], structure: tree.Structure) -> Made
     finally:
         root.alive = False
     inputs = [t.extra for x, t in zip(values, own, strict=True) if _is_input(x)]
-    part = cut(root, inputs, outputs)
+    part = cut(root, inputs, outputs, whole=True)
     outside = part.inputs[len(part.inputs) - len(part.captured) :]
     graph = Graph((*inputs, *outside), part.equations, part.outputs, part.captured)
-    return Made(graph, replayer(graph), out_structure)
+    return Made(graph, execute(graph), out_structure)
 
 
-def script(f: Any) -> Script:
+@overload
+def script(f: Any, *, executor: str = "interpreted") -> Script: ...
+@overload
+def script(*, executor: str) -> Callable[[Any], Script]: ...
+def script(f: Any = None, *, executor: str = "interpreted") -> Script | Callable[[Any], Script]:
     """A function that is compiled from its source to a Graph, for each kind of arguments once.
 
     An `if` on a value becomes a `cond`, `while` a `while_loop`, `for i in range(n)` a `scan` or a `while_loop`; an `if`
@@ -147,7 +153,12 @@ def script(f: Any) -> Script:
     numbers and arrays from outside. Tensors from outside are inputs, so that later changes to them are seen.
     `x += y` makes a new value.
 
+    Args:
+        f: the function; without it, as in `@lab.script(executor="compiled")`, what takes it.
+        executor: what runs the graph, as of `lab.jit`: "interpreted", "compiled" or "parallel".
+
     Raises:
+        ArgumentError: an executor of another name.
         ScriptError: the source cannot be found, or says what no graph can; the text names the line.
 
     Example:
@@ -162,12 +173,15 @@ def script(f: Any) -> Script:
         >>> clipped.graph(3.0).equations[-1].op
         <op cond(*xs, then, otherwise)>
     """
+    execute = executor_of(executor)
+    if f is None:
+        return functools.partial(script, executor=executor)
     if isinstance(f, Script):
-        return f
+        return f if executor == "interpreted" else Script(f.script_of, execute)
     if not isinstance(f, FunctionType):
         hint = "@lab.script above a def" if callable(f) else "lab.script(f) with f itself, not f(x)"
         raise ScriptError("script needs a function of Python", given=repr(f)[:60], hint=hint)
-    return Script(f)
+    return Script(f, execute)
 
 
 _ARGUMENT: Any = Place("a script")

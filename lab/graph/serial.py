@@ -9,28 +9,30 @@ from __future__ import annotations
 import io
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lab.autograd.tensor import Tensor
 from lab.errors import GraphError
-from lab.files import replacing
+from lab.events.cells import told_place
+from lab.files import path_of, read_whole, replacing, telling
 from lab.graph.ir import Graph
+from lab.graph.keys import require_no_draws
 from lab.graph.parsing import parse
 from lab.graph.printing import text_of
+from lab.graph.unpacking import MAX_PARTS, TooLargeError, UnreadableError, array_of, parts_of, unpacked
 from lab.graph.values import Constants
 from lab.graph.verify import op_named, verify
+from lab.words import shown
 
 FORMAT, VERSION = "lab-graph", 1
 MAX_BYTES = 4 * 2**30
-"""By default no file is read that would need more memory than this."""
-MAX_TEXT = 64 * 2**20
+"""By default no file is read that would need more memory than this; and no more than 256 MiB or 500 times its size."""
+MAX_RATIO, SMALL = 500, 2**28
+MAX_TEXT, MAX_ABOUT = 64 * 2**20, 16 * 2**20
 _DATE = (1980, 1, 1, 0, 0, 0)  # equal graphs give equal bytes
 
 
@@ -53,8 +55,9 @@ def save(graph: Graph, path: str | os.PathLike[str], weights: Mapping[str, Any] 
         weights: names and arrays or tensors, for example a module's state dict.
 
     Raises:
-        GraphError: the graph holds what a file cannot: a function of its own, a value inside a transform.
-        OSError: the file cannot be written.
+        GraphError: the graph holds what a file cannot: a function of its own, a value inside a transform, a generator.
+        FileError: the file cannot be written.
+        ArgumentError: what is no path.
 
     Example:
         >>> import lab, numpy as np, tempfile
@@ -64,14 +67,21 @@ def save(graph: Graph, path: str | os.PathLike[str], weights: Mapping[str, Any] 
         ...     load(f"{folder}/f.graph").graph == graph
         True
     """
-    _require_savable(graph)
+    target = path_of(path, hint='lab.graph.save(graph, "model.graph")')
+    _require_savable(graph, weights or {})
     constants = Constants()
     text = text_of(graph, origins=True, constants=constants)
     names = sorted(weights or {})
     about = {"format": FORMAT, "version": VERSION, "constants": len(constants.arrays),
              "captured": len(graph.captured), "weights": names}  # fmt: skip
     arrays = [*constants.arrays, *graph.captured, *((weights or {})[n] for n in names)]
-    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+    _require_few(len(arrays))
+    hint = "make the folder, make room, or name another place"
+    with (
+        telling("the graph cannot be written", target, hint),
+        replacing(target) as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
         _write(archive, "about.json", json.dumps(about, indent=1).encode())
         _write(archive, "graph.txt", text.encode())
         for i, array in enumerate(arrays):
@@ -84,15 +94,28 @@ def _write(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     archive.writestr(zipfile.ZipInfo(name, _DATE), content, zipfile.ZIP_DEFLATED, 1)
 
 
-def _require_savable(graph: Graph) -> None:
+def _require_few(n_arrays: int) -> None:
+    if n_arrays + 2 > MAX_PARTS:
+        raise GraphError("a graph with so many arrays cannot be saved", given=f"{n_arrays:,} of {MAX_PARTS - 2:,}",
+                         hint="stack small arrays into larger ones")  # fmt: skip
+
+
+def _require_savable(graph: Graph, weights: Mapping[str, Any]) -> None:
+    if not isinstance(graph, Graph):
+        raise GraphError("what is saved is a Graph", given=shown(graph), hint="lab.make_graph(f)(x)")
+    for name, weight in weights.items():
+        if not isinstance(weight, Tensor) and np.asarray(weight).dtype.kind not in "fiub":
+            raise GraphError("weights are arrays of numbers", given=f"{name}={shown(weight)}",
+                             hint="names and arrays, as of model.state_dict()")  # fmt: skip
     for inner in graph.walk():
         for e in inner.equations:
             if op_named(e.op.name) is not e.op:
                 raise GraphError(
                     "a graph with an op of its own cannot be saved",
-                    given=f"{e.op.name}, from {e.origin or 'nowhere known'}",
+                    given=f"{e.op.name}, from {told_place(e.origin) or 'nowhere known'}",
                     hint="custom_vjp and custom_jvp are Python functions: write them in ops, or save the gradient",
                 )
+    require_no_draws(graph, "saved")
     for value in graph.captured:
         if type(value) not in (Tensor, np.ndarray):
             raise GraphError(
@@ -102,38 +125,38 @@ def _require_savable(graph: Graph) -> None:
             )
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Saved:
+def load(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Saved:
     """Read a graph from a file; nothing in the file is run.
 
     Args:
-        max_bytes: no file is read that says of itself that it needs more memory.
+        max_bytes: no file is read that would need more memory; by default 4 GiB, and 256 MiB or 500 times the file's
+            size, whichever is more.
 
     Raises:
         GraphError: the file is foreign, damaged, of a newer version, too large, or holds no legal graph.
-        OSError: it cannot be read.
+        FileError: it is missing, or cannot be read.
+        ArgumentError: what is no path.
     """
-    name = Path(path).name
-    with Path(path).open("rb") as file:  # what goes wrong after this is the fault of what is in the file
-        content = file.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise _too_large(name, f"more than {max_bytes:,} bytes")
+    place = path_of(path, hint='lab.graph.load("model.graph")')
+    limit = MAX_BYTES if max_bytes is None else max_bytes
+    with telling("the graph cannot be read", place, "a file that lab.graph.save wrote"):
+        content = read_whole(place, limit)
+    if content is None:
+        raise _too_large(place.name, f"more than {limit:,} bytes")
+    if max_bytes is None:
+        limit = min(limit, max(SMALL, MAX_RATIO * len(content)))
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            return _read(archive, name, max_bytes)
-    except GraphError:
-        raise
-    except (*_BROKEN, ValueError, OSError, RuntimeError) as why:
-        raise _damaged(name, str(why)) from None
-
-
-_BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, NotImplementedError, EOFError)
-"""What `zipfile` says of a file that is no zip, or no whole one."""
+        return _read(content, limit, place.name)
+    except TooLargeError as why:
+        raise _too_large(place.name, str(why)) from None
+    except (UnreadableError, RecursionError) as why:
+        raise _damaged(place.name, str(why)) from None
 
 
 def _too_large(name: str, given: str) -> GraphError:
     return GraphError(
         "the graph file would need more memory than the limit",
-        given=f"{name}: {given}",
+        given=f"{name}: {given}"[:160],
         hint="if you trust it, give load a larger max_bytes",
     )
 
@@ -146,23 +169,23 @@ def _damaged(name: str, why: str) -> GraphError:
     )
 
 
-def _read(archive: zipfile.ZipFile, name: str, max_bytes: int) -> Saved:
-    members = {info.filename: info for info in archive.infolist()}
-    total = sum(info.file_size for info in members.values())
-    if total > max_bytes:
-        raise _too_large(name, f"{total:,} bytes of {max_bytes:,}")
-    if "about.json" not in members or members["about.json"].file_size > MAX_TEXT:
-        raise _damaged(name, "it does not say what it is")
-    about = _about(archive.read("about.json"), name)
+def _read(content: bytes, limit: int, name: str) -> Saved:
+    parts = parts_of(content, limit)
+    if "about.json" not in parts or parts["about.json"].file_size > MAX_ABOUT:
+        raise UnreadableError("it does not say what it is")
+    about = _about(unpacked(content, [parts["about.json"]])["about.json"], name)
     n_arrays = about["constants"] + about["captured"] + len(about["weights"])
-    wanted = ["about.json", "graph.txt", *(f"array{i}.npy" for i in range(n_arrays))]
-    if sorted(members) != sorted(wanted) or members["graph.txt"].file_size > MAX_TEXT:
-        raise _damaged(name, "its parts are not those that it announces")
-    arrays = [_array(archive.read(f"array{i}.npy"), name) for i in range(n_arrays)]
+    wanted = ["graph.txt", *(f"array{i}.npy" for i in range(n_arrays))]
+    if len(parts) != len(wanted) + 1 or not all(part in parts for part in wanted):
+        raise UnreadableError("its parts are not those that it announces")
+    if parts["graph.txt"].file_size > MAX_TEXT:
+        raise TooLargeError(f"{parts['graph.txt'].file_size:,} letters of {MAX_TEXT:,}")
+    held = unpacked(content, [parts[part] for part in wanted])
+    arrays = [array_of(held[part], part) for part in wanted[1:]]
     try:
-        text = archive.read("graph.txt").decode()
+        text = held["graph.txt"].decode()
     except UnicodeDecodeError as why:
-        raise _damaged(name, str(why)) from None
+        raise UnreadableError(str(why)) from None
     graph = parse(text, arrays[: about["constants"]])
     ends = about["constants"], about["constants"] + about["captured"]
     graph = Graph(graph.inputs, graph.equations, graph.outputs, tuple(arrays[ends[0] : ends[1]]))
@@ -174,29 +197,18 @@ def _about(content: bytes, name: str) -> dict[str, Any]:
     try:
         about = json.loads(content)
     except ValueError as why:
-        raise _damaged(name, str(why)) from None
+        raise UnreadableError(str(why)) from None
     if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise _damaged(name, "it is something else")
+        raise UnreadableError("it is something else")
     if about.get("version") != VERSION:
         raise GraphError(
             "the graph file is of another version",
-            given=f"{name}: version {about.get('version')!r}, this lab reads {VERSION}",
+            given=f"{name}: version {about.get('version')!r}, this lab reads {VERSION}"[:160],
             hint="load it with a newer lab",
         )
     counts = [about.get("constants"), about.get("captured")]
     names: Any = about.get("weights")
-    fits = all(type(n) is int and 0 <= n < 10**6 for n in counts) and isinstance(names, list)
+    fits = all(type(n) is int and 0 <= n < MAX_PARTS for n in counts) and isinstance(names, list)
     if not fits or not all(isinstance(n, str) for n in names) or len(set(names)) != len(names):
-        raise _damaged(name, "it announces parts that cannot be")
+        raise UnreadableError("it announces parts that cannot be")
     return about
-
-
-def _array(content: bytes, name: str) -> Any:
-    try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError, SyntaxError, TypeError) as why:
-        raise _damaged(name, str(why)) from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-        raise _damaged(name, "an array of something else than numbers")
-    array.flags.writeable = False
-    return array

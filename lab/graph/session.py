@@ -14,7 +14,7 @@ from lab.autograd.plain import operand
 from lab.autograd.tensor import Tensor, wrap
 from lab.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from lab.graph.building import Assign, Building
-from lab.graph.execute import replayer
+from lab.graph.executors import executor_of
 from lab.graph.ir import Graph
 from lab.graph.make import Place
 
@@ -33,6 +33,7 @@ class Session:
 
     Args:
         graph: what `with lab.Graph() as g:` built.
+        executor: what runs it, as of `lab.jit`: "interpreted", "compiled" or "parallel".
 
     Attributes:
         values: the arrays of the variables, by name.
@@ -52,14 +53,14 @@ class Session:
         tensor(1.)
     """
 
-    def __init__(self, graph: Building) -> None:
+    def __init__(self, graph: Building, *, executor: str = "interpreted") -> None:
         if not isinstance(graph, Building):
             raise ArgumentError(
                 "a Session runs a graph that was built in a block",
                 given=type(graph).__name__,
                 hint="with lab.Graph() as g: ..., then lab.Session(g); a Graph value is run by its function",
             )
-        self.graph = graph
+        self.graph, self._execute = graph, executor_of(executor)
         self.values: dict[str, Any] = {}
         self.plans: dict[Any, Plan] = {}
         self._closed = False
@@ -106,7 +107,7 @@ class Session:
         key = atoms, assigned
         if key not in self.plans:
             graph = self.graph.graph(leaves)
-            self.plans[key] = Plan(graph, replayer(graph), assigned)
+            self.plans[key] = Plan(graph, self._execute(graph), assigned)
         return self.plans[key]
 
     def _written(self, fetch: Any) -> str:

@@ -43,6 +43,7 @@ def verify(graph: Graph, *, after: str = "") -> None:
             ...
         lab.errors.GraphError: a graph is not legal: what is used is defined before
         given: the output b
+        hint:  compare it with what lab.make_graph(f)(x) gives
     """
     for inner in graph.walk():
         for sentence, offences in LEGAL.items():
@@ -50,7 +51,7 @@ def verify(graph: Graph, *, after: str = "") -> None:
                 raise GraphError(
                     f"a graph is not legal{f' after {after}' if after else ''}: {sentence}",
                     given=offence,
-                    hint="a mistake of the pass" if after else "",
+                    hint="a mistake of the pass" if after else "compare it with what lab.make_graph(f)(x) gives",
                 )
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from lab.errors import ArgumentError
 from lab.events import Recording
-from lab.files import replacing
+from lab.files import path_of, replacing, telling
+from lab.interop.sources import NO_PLACE
 from lab.interop.trace.engine import EngineTeller
 from lab.interop.trace.form import Json, Teller, Tracks
 from lab.interop.trace.ranks import PipelineTeller, ProgramTeller, ReplicaTeller, RingTeller
@@ -36,7 +37,7 @@ def save(recording: Recording, path: str | PathLike[str]) -> Path:
 
     Raises:
         ArgumentError: another ending, or nothing to write.
-        OSError: the disk is full, the folder missing or read-only.
+        FileError: the disk is full, the folder missing or read-only.
 
     Example:
         >>> import lab, tempfile
@@ -48,14 +49,14 @@ def save(recording: Recording, path: str | PathLike[str]) -> Path:
         >>> [event["name"] for event in trace["traceEvents"] if event["ph"] == "X"]  # doctest: +ELLIPSIS
         ['multiply', 'backward from v...']
     """
-    path = Path(path)
+    path = path_of(path, hint='interop.trace.save(rec, "trace.json")')
     if not path.name.lower().endswith(ENDINGS):
         raise ArgumentError("a trace is a file of JSON", given=path.name or str(path),
                             hint="a name that ends in .json, or in .json.gz to have it compressed")  # fmt: skip
     if not len(recording):
         raise ArgumentError("there is nothing in this recording to trace", given=repr(recording),
                             hint="record something: lab.record(), or python -m lab train --record")  # fmt: skip
-    with replacing(path) as file:
+    with telling("the trace cannot be written", path, NO_PLACE), replacing(path) as file:
         if path.suffix.lower() != ".gz":
             for piece in _pieces(recording):
                 file.write(piece)

@@ -9,7 +9,7 @@ from lab.kernels.chain import Chain, Step
 from lab.kernels.columns import col2im, im2col
 from lab.kernels.formula import Formula
 from lab.kernels.fuse import Fused, fuse
-from lab.kernels.kernel import KERNELS, Kernel, have_numba, kernel
+from lab.kernels.kernel import KERNELS, Kernel, have_compiler, have_numba, kernel
 from lab.kernels.losses import softmax_cross_entropy, softmax_cross_entropy_gradient
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.normalizing import layer_norm, layer_norm_gradients
@@ -35,6 +35,7 @@ __all__ = [
     "cache_folder",
     "col2im",
     "fuse",
+    "have_compiler",
     "have_numba",
     "im2col",
     "kernel",

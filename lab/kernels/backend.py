@@ -39,7 +39,6 @@ def _instruction(name: str, source: Any, target: Any, target_ir: Any) -> Any:
     return intrinsic(typed)
 
 
-_truncated = _instruction("fptosi", types.float32, types.int32, ir.IntType(32))
 _as_float = _instruction("bitcast", types.int32, types.float32, ir.FloatType())
 _as_bits = _instruction("bitcast", types.float32, types.int32, ir.IntType(32))
 _as_float_64 = _instruction("bitcast", types.int64, types.float64, ir.DoubleType())
@@ -91,7 +90,6 @@ def _teach_scalars() -> None:
         overload(function, jit_options={"fastmath": CONTRACT, "forceinline": True})(choose)
 
     # numba calls the outer function with types and compiles the inner one
-    overload(scalars.to_int)(lambda x: lambda x: _truncated(x))  # noqa: PLW0108
     overload(ahead.ask_for)(lambda row, j: lambda row, j: _prefetch(row, j))  # noqa: PLW0108
     by_type(scalars.bits_to_float, _as_float, _as_float_64)
     by_type(scalars.float_to_bits, _as_bits, _as_bits_64)
@@ -193,4 +191,5 @@ def compile_for(made: Any, arguments: tuple[Argument, ...], dtype: str) -> str:
 
 def _type(argument: Argument, dtype: str) -> Any:
     item = getattr(types, {"T": dtype, "bool": "boolean"}.get(argument.dtype, argument.dtype))
-    return types.Array(item, argument.ndim, "C") if argument.ndim else item
+    # What is only read may be read-only: numba takes a writable array for such a one, but never the other way round.
+    return types.Array(item, argument.ndim, "C", readonly=not argument.written) if argument.ndim else item

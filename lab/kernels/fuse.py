@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.errors import DTypeError, ShapeError
+from lab.kernels.arguments import Argument
 from lab.kernels.chain import Chain, source_of
-from lab.kernels.kernel import have_numba
+from lab.kernels.kernel import have_compiler, have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 
 _lock = threading.RLock()
@@ -61,22 +62,31 @@ class Fused:
 
     def compile(self) -> None:
         """Make `run` the compiled loop (or the NumPy twin where numba is missing)."""
-        if not have_numba():
+        if not have_compiler():
             self.run = self.twin
             return
-        from lab.kernels import backend
-        from lab.kernels.arguments import Argument
+        from lab.kernels import native
 
         with _lock:
-            digest = hashlib.sha256(self._key.encode()).hexdigest()[:16]
+            if self.run != self._first:
+                return  # another thread was faster: a loop that is loaded again unloads the one that runs
+            name = f"k_{hashlib.sha256(self._key.encode()).hexdigest()[:16]}"
             scope = {"f4": np.float32, "f8": np.float64, "inf": np.inf, "nan": np.nan, **_functions()}
-            loop = load_source(f"k_{digest}", self.source, scope).fused
-            made = backend.dispatcher(loop, f"k_{digest}", self._key, frozenset())
             dtypes = [dtype for _, dtype in self.chain.inputs] + list(self.chain.output_dtypes)
             first_output = len(self.chain.inputs)
             arguments = tuple(Argument(f"a{i}", d, 1, i >= first_output) for i, d in enumerate(dtypes))
-            backend.compile_for(made, arguments, "float32")
-            self.run = made
+            made = native.compiled(name, self.source, scope, arguments, apart=False)
+            self.run = made[0] if made else self._by_numba(name, scope, arguments)
+
+    def _by_numba(self, name: str, scope: dict[str, Any], arguments: tuple[Argument, ...]) -> Callable[..., None]:
+        if not have_numba():
+            return self.twin
+        from lab.kernels import backend
+
+        loop = load_source(name, self.source, scope).fused
+        made: Callable[..., None] = backend.dispatcher(loop, name, self._key, frozenset())
+        backend.compile_for(made, arguments, "float32")
+        return made
 
     def _first(self, *arrays: NDArray[Any]) -> None:
         self.compile()

@@ -1,13 +1,16 @@
-"""`@kernel`: a loop in plain Python that numba compiles when it is first called, with a twin for where numba is not.
+"""`@kernel`: a loop in plain Python that is compiled when it is first called, with a twin for where no compiler is.
 
-Decorating imports and compiles nothing. The first call compiles (or loads from the cache) for the dtype at hand;
-later calls go straight to the compiled code through a function of the same arity, which costs some 30 ns.
+Decorating imports and compiles nothing. The first call compiles (or loads from the cache) for the dtype at hand,
+without numba where `native.py` knows all that the loop says; later calls go straight to the compiled code through a
+function of the same arity, which costs some 30 ns.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import logging
+import textwrap
 import threading
 from collections.abc import Callable
 from functools import cache, update_wrapper
@@ -46,6 +49,19 @@ def have_numba() -> bool:
     return True
 
 
+@cache
+def have_compiler() -> bool:
+    """Whether loops can be compiled in this process: numba is there, imported only where llvmlite alone will not do."""
+    try:
+        if importlib.util.find_spec("numba") is None:
+            return False
+        from lab.kernels import native
+    except (ImportError, ValueError) as why:  # ValueError: something else bears its name
+        logging.getLogger("lab.kernels").info("loops run as NumPy: %s", why)
+        return False
+    return native.machine() is not None or have_numba()
+
+
 class Kernel:
     """The record of one kernel.
 
@@ -55,6 +71,7 @@ class Kernel:
         twin: the same in NumPy.
         sample: `(rng, dtype, size) -> arguments`, for tests and warm-up.
         compiled: dtype -> "compiled" or "loaded" (from the cache), for what is ready in this process.
+        runs: dtype -> the compiled function, which raises a TypeError for whatever it was not made for.
         ulps: how far the result may be from the twin's, in units in the last place of the largest number in the result.
     """
 
@@ -69,40 +86,58 @@ class Kernel:
         self.name, self.body, self.twin, self.sample = body.__name__, body, twin, sample
         self.fastmath, self.ulps = fastmath, ulps
         self.compiled: dict[str, str] = {}
-        self._dispatcher: Any = None
-        self._rebind: Callable[[Callable[..., Any]], None] = lambda run: None
+        self.runs: dict[str, Callable[..., Any]] = {}
+        self._rebind: Callable[..., None] = lambda *runs: None
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
         return arguments_of(self.body)
 
     def compile(self, dtype: str) -> None:
-        """Make the kernel ready for float32 or float64 arrays; nothing to do where numba is missing."""
+        """Make the kernel ready for float32 or float64 arrays; nothing to do where no compiler is."""
         if dtype not in FLOATS:
             raise KernelError("kernels are compiled for float32 and float64", given=dtype)
+        with _lock:
+            if dtype in self.compiled:
+                return
+            made = (have_compiler() and self._natively(dtype)) or self._by_numba(dtype)
+            if made is None:
+                self._rebind(self.twin, self.twin)
+                return
+            self.runs[dtype], self.compiled[dtype] = made
+            (*_, some) = self.runs.values()
+            self._rebind(*(self.runs.get(known, some) for known in FLOATS))
+
+    def _natively(self, dtype: str) -> tuple[Callable[..., Any], str] | None:
+        """The loop compiled without numba, if all that it says is known there."""
+        from lab.kernels import native
+
+        try:
+            source = textwrap.dedent(inspect.getsource(self.body))
+        except OSError:  # it stands in no file
+            return None
+        if self.body.__closure__:
+            return None
+        arguments = tuple(a._replace(dtype=dtype) if a.dtype == "T" else a for a in self.arguments)
+        scope, name = self.body.__globals__, f"{self.name}-{dtype}"
+        return native.compiled(name, source, scope, arguments, apart=True, flags=self.fastmath)
+
+    def _by_numba(self, dtype: str) -> tuple[Callable[..., Any], str] | None:
+        """The same by numba, with a dispatcher for each dtype: one that threads call already must not compile again."""
         if not have_numba():
-            self._rebind(self.twin)
-            return
+            return None
         from lab.kernels import backend
 
-        with _lock:
-            if dtype not in self.compiled:
-                backend.teach(HELPERS)
-                # A fresh dispatcher for each set of dtypes: one that other threads call already must not compile again,
-                # since a call that meets it meanwhile would compile for whatever it brings. The cache makes it cheap.
-                made = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
-                for known in self.compiled:
-                    backend.compile_for(made, self.arguments, known)
-                self.compiled[dtype] = backend.compile_for(made, self.arguments, dtype)
-                self._dispatcher = made
-                self._rebind(made)
+        backend.teach(HELPERS)
+        made = backend.dispatcher(self.body, self.name, self.name, self.fastmath)
+        return made, backend.compile_for(made, self.arguments, dtype)
 
     def first(self, *values: Any) -> Any:
         """The way of a call whose types are not compiled: bring the arguments into form, compile if need be, run."""
         dtype = dtype_of(self.name, self.arguments, values)
         ready = [prepared(self.name, a, v, dtype) for a, v in zip(self.arguments, values, strict=True)]
         self.compile(dtype)
-        return (self._dispatcher or self.twin)(*ready)
+        return self.runs.get(dtype, self.twin)(*ready)
 
 
 def helper(*, fastmath: frozenset[str] = FASTMATH) -> Callable[[F], F]:
@@ -124,17 +159,19 @@ def helper(*, fastmath: frozenset[str] = FASTMATH) -> Callable[[F], F]:
 
 
 _TEMPLATE = """
-def make(run, first):
+def make(first, F32):
+    single = double = None
+
     def call({names}):
         try:
-            return run({names})
-        except TypeError:  # no compiled version for these types, or none at all yet
+            return (single if {array}.dtype is F32 else double)({names})
+        except (TypeError, AttributeError):  # no compiled version for these types, or none at all yet; no arrays
             pass
         return first({names})
 
-    def rebind(compiled):
-        nonlocal run
-        run = compiled
+    def rebind(*runs):
+        nonlocal single, double
+        single, double = runs
 
     return call, rebind
 """
@@ -182,9 +219,10 @@ def kernel(
             raise KernelError("two kernels have one name", given=record.name)
         scope: dict[str, Any] = {}
         names = ", ".join(inspect.signature(body).parameters)
+        array, *_ = names.split(", ")
         # A function of fixed arity, since *args would cost another 100 ns a call.
-        exec(_TEMPLATE.format(names=names), scope)  # noqa: S102 - the names of a function's parameters
-        call, record._rebind = scope["make"](None, record.first)
+        exec(_TEMPLATE.format(names=names, array=array), scope)  # noqa: S102 - the names of a function's parameters
+        call, record._rebind = scope["make"](record.first, np.dtype("float32"))
         KERNELS[record.name] = record
         return update_wrapper(call, body)  # type: ignore[return-value]
 

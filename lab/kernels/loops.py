@@ -14,7 +14,7 @@ import numpy as np
 from lab.kernels.chain import Chain, Step
 from lab.kernels.formula import Formula
 from lab.kernels.fuse import Fused, fuse
-from lab.kernels.kernel import have_numba
+from lab.kernels.kernel import have_compiler
 from lab.kernels.namespaces import numpy_namespace
 
 LOOPS: dict[str, Looped] = {}
@@ -82,7 +82,7 @@ class Looped:
                 break
         wide = _WIDE.get(dtype.char, "float64")
         flat = [_flat(a, wide) for a in arrays]
-        if have_numba():
+        if have_compiler():
             out = np.empty(shape, wide)
             loop = self._loop(wide)
             loop.run(*flat, out.reshape(-1))

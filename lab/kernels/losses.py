@@ -84,22 +84,24 @@ def sum_of_exp(x: NDArray[Any], top: Any) -> Any:
 
 
 @helper(fastmath=SUMMING)
-def write_exp(x: NDArray[Any], out: NDArray[Any], top: Any) -> Any:
-    """The same, and each of them to `out`."""
-    part = x.dtype.type(0)
-    for j in range(x.size):
-        out[j] = exp_below_zero(x[j] - top)
-        part += out[j]
-    return part
-
-
-@helper(fastmath=SUMMING)
 def sum_of(x: NDArray[Any]) -> Any:
     """Sum in the dtype of x."""
     part = x.dtype.type(0)
     for j in range(x.size):
         part += x[j]
     return part
+
+
+@helper(fastmath=SUMMING)
+def write_exp(x: NDArray[Any], out: NDArray[Any], top: Any) -> Any:
+    """The same, and each of them to `out`.
+
+    Two loops: in one that writes and sums, LLVM takes `out` for a part of `x` where it lies close behind, and then adds
+    in another order. The bits would hang on where the arrays are.
+    """
+    for j in range(x.size):
+        out[j] = exp_below_zero(x[j] - top)
+    return sum_of(out)
 
 
 @helper()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lab.errors import ShapeError
 from lab.kernels.arguments import Matrix, OutMatrix
-from lab.kernels.columns import copy, end_inside, first_inside, framed
+from lab.kernels.columns import end_inside, first_inside, framed
 from lab.kernels.kernel import helper, kernel
 
 
@@ -125,9 +125,19 @@ def write_larger(upper: NDArray[Any], lower: NDArray[Any], out: NDArray[Any]) ->
 @helper()
 def part_rows(x: NDArray[Any], upper: NDArray[Any], lower: NDArray[Any], width: int) -> None:
     """Copy the rows of x to `upper` and `lower` in turn."""
-    for k in range(0, upper.size, width):
-        copy(x[2 * k : 2 * k + width], upper[k : k + width])
-        copy(x[2 * k + width : 2 * (k + width)], lower[k : k + width])
+    n = np.uint64(width)
+    for start in range(np.uint64(0), np.uint64(upper.size), n):  # a slice for each row takes longer than a short row
+        for k in range(start, start + n):
+            upper[k], lower[k] = x[start + k], x[start + k + n]
+
+
+@helper()
+def join_rows(upper: NDArray[Any], lower: NDArray[Any], out: NDArray[Any], width: int) -> None:
+    """Copy the rows of `upper` and `lower` to `out` in turn."""
+    n = np.uint64(width)
+    for start in range(np.uint64(0), np.uint64(upper.size), n):
+        for k in range(start, start + n):
+            out[start + k], out[start + k + n] = upper[k], lower[k]
 
 
 @helper()
@@ -153,9 +163,7 @@ def gradient_of_tiles(x: NDArray[Any], ct: NDArray[Any], out: NDArray[Any], widt
         write_largest(entries, pairs[: 2 * n])
         part_rows(pairs[: 2 * n], upper[:n], lower[:n], width)
         send_back(ct[start : start + n], upper[:n], lower[:n])
-        for k in range(0, n, width):
-            copy(upper[k : k + width], pairs[2 * k : 2 * k + width])
-            copy(lower[k : k + width], pairs[2 * k + width : 2 * (k + width)])
+        join_rows(upper[:n], lower[:n], pairs[: 2 * n], width)
         write_back(entries, pairs[: 2 * n], out[4 * start : 4 * (start + n)])
 
 

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from lab.kernels import running
 from lab.kernels.ahead import ask_for_row
+from lab.kernels.arguments import Argument
 from lab.kernels.fuse import load_source
-from lab.kernels.kernel import HELPERS, have_numba
+from lab.kernels.kernel import HELPERS, have_compiler, have_numba
 from lab.kernels.namespaces import numpy_namespace, scalar_namespace
 from lab.kernels.rowsource import scratch_of, source_of
 from lab.kernels.rowwise import Cast, Match, Pick, Program, Reduce
+from lab.kernels.stretches import ENTRIES
 
 _lock = threading.RLock()
 _loops: dict[str, RowLoop] = {}
@@ -55,42 +57,54 @@ class RowLoop:
         loaded: how the compiled function came: "compiled", "loaded" from the cache, "numpy", or "" before.
     """
 
-    __slots__ = ("_key", "_scratch", "loaded", "name", "program", "run", "source")
+    __slots__ = ("_key", "_of_cycle", "_of_stretch", "_scratch", "loaded", "name", "program", "run", "source")
 
     def __init__(self, program: Program, key: str) -> None:
         self.program, self.source, self._key, self.loaded = program, source_of(program), key, ""
-        self._scratch = scratch_of(program)
+        self._scratch, self._of_stretch, self._of_cycle = scratch_of(program)
         self.name = f"r_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         self.run: Callable[..., Any] = self._first
 
-    def scratch(self, n_columns: int) -> list[NDArray[Any]]:
+    def scratch(self, n_columns: int, n_cycle: int = 1) -> list[NDArray[Any]]:
         """The rows that one call needs for itself; two at the same time need two sets."""
-        return [np.empty(n_columns, dtype) for dtype in self._scratch]
+        along = len(self._scratch) - self._of_cycle - self._of_stretch
+        sizes = [min(n_columns, ENTRIES)] * self._of_stretch + [n_columns] * along + [n_cycle] * self._of_cycle
+        return [np.empty(n, dtype) for n, dtype in zip(sizes, self._scratch, strict=True)]
 
     def compile(self) -> None:
         """Make `run` the compiled loop, or the NumPy twin where numba is missing."""
-        if not have_numba():
-            self.run, self.loaded = self.twin, "numpy"
-            return
-        from lab.kernels import backend
-        from lab.kernels.arguments import Argument
-
-        backend.teach(HELPERS)
         with _lock:
             if self.loaded:
                 return
-            loop = load_source(self.name, self.source, _scope()).fused
-            made = backend.dispatcher(loop, self.name, self._key, frozenset(), apart=True)
-            p = self.program
-            arrays = [(d, 2 if layout == "full" else 1, False) for _, d, layout in p.inputs]
-            layouts = map(p.layout, p.outputs)
-            pairs = zip(p.output_dtypes, layouts, strict=True)
-            arrays += [(d, 2 if layout == "full" else 1, True) for d, layout in pairs]
-            arrays += [(dtype, 1, True) for dtype in self._scratch]
-            arguments = [Argument(f"a{i}", d, ndim, written) for i, (d, ndim, written) in enumerate(arrays)]
-            numbers = [Argument(name, "int64", 0, False) for name in ("n_rows", "n_columns")]
-            self.loaded = backend.compile_for(made, (*arguments, *numbers), "float32")
-            self.run = made
+            if not have_compiler():
+                self.run, self.loaded = self.twin, "numpy"
+                return
+            from lab.kernels import native
+
+            made = native.compiled(self.name, self.source, _scope(), self.arguments, apart=True)
+            self.run, self.loaded = made or self._by_numba()
+
+    def _by_numba(self) -> tuple[Callable[..., Any], str]:
+        """The loop as numba compiles it: it knows more of Python, and takes longer."""
+        if not have_numba():
+            return self.twin, "numpy"
+        from lab.kernels import backend
+
+        backend.teach(HELPERS)
+        loop = load_source(self.name, self.source, _scope()).fused
+        made = backend.dispatcher(loop, self.name, self._key, frozenset(), apart=True)
+        return made, backend.compile_for(made, self.arguments, "float32")
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """What the loop takes: operands, results, rows of its own, two numbers."""
+        p = self.program
+        arrays = [(d, 2 if layout == "full" else 1, False) for _, d, layout in p.inputs]
+        pairs = zip(p.output_dtypes, map(p.layout, p.outputs), strict=True)
+        arrays += [(d, 2 if layout == "full" else 1, True) for d, layout in pairs]
+        arrays += [(dtype, 1, True) for dtype in self._scratch]
+        numbers = [Argument(name, "int64", 0, False) for name in ("n_rows", "n_columns")]
+        return (*(Argument(f"a{i}", *kind) for i, kind in enumerate(arrays)), *numbers)
 
     def _first(self, *arguments: Any) -> Any:
         self.compile()
@@ -101,9 +115,8 @@ class RowLoop:
         p, n_columns = self.program, arguments[-1]
         arrays = arguments[: len(p.inputs)]
         outputs = arguments[len(p.inputs) : len(p.inputs) + len(p.outputs)]
-        values: dict[str, Any] = {
-            name: _spread(array, layout) for (name, _, layout), array in zip(p.inputs, arrays, strict=True)
-        }
+        given = zip(p.inputs, arrays, strict=True)
+        values: dict[str, Any] = {name: _spread(x, layout, arguments[-2]) for (name, _, layout), x in given}
         with np.errstate(all="ignore"):
             for line in p.lines:
                 if isinstance(line, Match):
@@ -114,17 +127,21 @@ class RowLoop:
                 elif isinstance(line, Cast):
                     values[line.name] = values[line.of].astype(line.dtype)
                 elif isinstance(line, Reduce):
-                    values[line.name] = _reduced(line, values[line.of])
+                    n_cycle = arguments[-3].size  # of the last row of its own, if there is a cycle
+                    values[line.name] = _reduced(line, values[line.of], n_cycle)
                 else:
                     formula = line.formula.compile(numpy_namespace(), line.parameters)
                     values[line.name] = formula(*(values[a] if isinstance(a, str) else a for a in line.arguments))
         for name, out in zip(p.outputs, outputs, strict=True):
-            out.reshape(-1)[...] = np.broadcast_to(values[name], _shape(p.layout(name), arguments)).reshape(-1)
+            shape = out.shape if p.layout(name) == "cycle" else _shape(p.layout(name), arguments)
+            out.reshape(-1)[...] = np.broadcast_to(values[name], shape).reshape(-1)
         labels = [x.of for x in p.lines if isinstance(x, Match)] + [x.at for x in p.lines if isinstance(x, Pick)]
         return max((_wrong(values[name], n_columns) for name in labels), default=-1)
 
 
-def _spread(array: NDArray[Any], layout: str) -> NDArray[Any]:
+def _spread(array: NDArray[Any], layout: str, n_rows: int) -> NDArray[Any]:
+    if layout == "cycle":
+        return np.tile(array, n_rows // array.size)[:, None]
     return array if layout == "full" else array[:, None] if layout == "column" else array[None, :]
 
 
@@ -133,7 +150,10 @@ def _wrong(labels: NDArray[Any], n_columns: int) -> int:
     return int(max(np.flatnonzero((labels < 0) | (labels >= n_columns)), default=-1))
 
 
-def _reduced(line: Reduce, of: NDArray[Any]) -> NDArray[Any]:
+def _reduced(line: Reduce, of: NDArray[Any], n_cycle: int) -> NDArray[Any]:
+    if line.over == "cycle":
+        turns = of.reshape(-1, n_cycle, of.shape[1])
+        return np.asarray(turns.sum(axis=(0, 2), dtype=np.float64), of.dtype)
     axis: Any = {"columns": 1, "rows": 0, "all": (0, 1)}[line.over]
     if line.kind == "sum":
         return np.asarray(of.sum(axis=axis, keepdims=True, dtype=np.float64), of.dtype)
@@ -150,5 +170,5 @@ def _scope() -> dict[str, Any]:
     functions = {("absolute" if name == "abs" else name): function for name, function in scalar_namespace().items()}
     helpers = {f.__name__: f for f in (*running.INLINED, *running.CALLED, ask_for_row)}
     numbers = {"f4": np.float32, "f8": np.float64, "float32": np.float32, "float64": np.float64, "bool": np.bool_,
-               "int64": np.int64, "uint64": np.uint64, "inf": np.inf, "nan": np.nan}  # fmt: skip
+               "int32": np.int32, "uint64": np.uint64, "inf": np.inf, "nan": np.nan}  # fmt: skip
     return {**numbers, **helpers, **functions}

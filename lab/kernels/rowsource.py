@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lab.kernels.chain import TAKEN, Step, local
 from lab.kernels.rowwise import LAST, Cast, Match, Pick, Program, Reduce
+from lab.kernels.stretches import ENTRIES, is_cheap, operands, stretches_of
 
 BLOCK = 4096
 """Entries whose sum is taken in their own dtype before it goes on in float64."""
@@ -41,9 +42,10 @@ def source_of(program: Program) -> str:
     return "\n".join(_Source(program).lines())
 
 
-def scratch_of(program: Program) -> tuple[str, ...]:
-    """The dtypes of the rows that its loop needs for itself, one entry for each column."""
-    return tuple(dtype for _, dtype in _Source(program).scratch())
+def scratch_of(program: Program) -> tuple[tuple[str, ...], int, int]:
+    """The dtypes of the rows that its loop needs for itself; the first so many for a stretch, the last for a cycle."""
+    source = _Source(program)
+    return tuple(dtype for _, dtype in source.scratch()), len(source.held), len(source.turns)
 
 
 class _Source:
@@ -61,6 +63,8 @@ class _Source:
         self.along = [r for r in self.reduces if r.over == "columns"]
         self.compared = [r for r in self.along if r.kind != "sum"]
         self.down = [r for r in self.reduces if r.over == "rows" and program.layout(r.of) == "full"]
+        self.turns = [r for r in self.reduces if r.over == "cycle"]
+        self.cycles = [f"in_{name}" for name, _, layout in program.inputs if layout == "cycle"]
         self.totals = [r for r in self.reduces if program.layout(r.name) == "single"]
         self.ends = [x for x in steps if program.phase(x.name) == LAST]
         self.steps = steps = [x for x in steps if program.phase(x.name) != LAST]
@@ -68,30 +72,38 @@ class _Source:
         self.last = max([self.last, *(program.phase(r.of) for r in self.reduces)])
         self.by_name = {x.name: x for x in steps}
         self.kept = self._kept()
+        asked = [x.name for x in steps if x.name in program.outputs or x.name in self.kept]
+        self.stretches = stretches_of(program, self.by_name, [*asked, *(r.of for r in self.reduces)])
+        self.held = sorted(self.stretches.held - self.kept - set(program.outputs))
 
     def _uses(self) -> Iterator[tuple[str, int]]:
         """Every full value, and a phase in which it is read."""
         for line in self.steps:
             phase = self.p.phase(line.name)
-            yield from ((name, phase) for name in _operands(line))
+            yield from ((name, phase) for name in operands(line))
         yield from ((r.of, self.p.phase(r.of)) for r in self.reduces)
 
     def _kept(self) -> set[str]:
         """Full values of steps that a later phase, or a comparison of a whole row, reads again."""
-        made = {x.name for x in self.steps if self.p.layout(x.name) == "full" and not _is_cheap(x)}
+        made = {x.name for x in self.steps if self.p.layout(x.name) == "full" and not is_cheap(x)}
         later = {name for name, phase in self._uses() if name in made and phase > self.p.phase(name)}
         return later | {r.of for r in self.compared if r.of in self.by_name}
 
     def scratch(self) -> list[tuple[str, str]]:
-        """Name and dtype of each row that the loop needs for itself."""
-        rows = [(f"kept_{name}", self.p.about(name).dtype) for name in sorted(self.kept - set(self.p.outputs))]
+        """Name and dtype of each row that the loop needs for itself; those of a cycle come last."""
+        rows = [(f"held_{name}", self.p.about(name).dtype) for name in self.held]
+        rows += [(f"kept_{name}", self.p.about(name).dtype) for name in sorted(self.kept - set(self.p.outputs))]
         for r in self.down:
             rows += [(f"parts_{r.name}", self.p.about(r.of).dtype), (f"sums_{r.name}", "float64")]
-        return rows
+        return rows + [(f"sums_{r.name}", "float64") for r in self.turns]
 
     def place(self, name: str) -> str:
         """The row in which a kept value stands."""
         return f"to_{name}" if name in self.p.outputs else f"kept_{name}"
+
+    def entry(self, name: str) -> str:
+        """Where the entry of a column stands, of a value that is kept, or held until the end of a stretch."""
+        return f"held_{name}[column - uint64(start)]" if name in self.held else f"{self.place(name)}[column]"
 
     def lines(self) -> Iterator[str]:
         p = self.p
@@ -105,6 +117,7 @@ class _Source:
         for r in self.down:
             yield f"    parts_{r.name}[:] = 0"
             yield f"    sums_{r.name}[:] = 0"
+        yield from (f"    sums_{r.name}[:] = 0" for r in self.turns)
         yield from (f"    total_{r.name} = 0.0" for r in self.totals)
         if self.labels:
             yield "    wrong = -1"
@@ -122,6 +135,10 @@ class _Source:
             if r.name in p.outputs:
                 yield "    for column in range(n_columns):"
                 yield f"        out_{r.name}[column] = sums_{r.name}[column]"
+        for r in self.turns:
+            if r.name in p.outputs:
+                yield f"    for turn in range(sums_{r.name}.size):"
+                yield f"        out_{r.name}[turn] = sums_{r.name}[turn]"
         yield from (f"    {local(r.name)} = {p.about(r.name).dtype}(total_{r.name})" for r in self.totals)
         yield from (f"    {local(x.name)} = {p.about(x.name).text}" for x in self.ends)
         singles = [x.name for x in (*self.totals, *self.steps, *self.ends) if p.layout(x.name) == "single"]
@@ -138,6 +155,9 @@ class _Source:
         yield from (f"row_{name} = in_{name}[row]" for name in self.full_inputs)
         yield from (f"to_{name} = out_{name}[row]" for name in p.outputs if p.layout(name) == "full")
         yield from (f"{local(name)} = in_{name}[row]" for name, _, layout in p.inputs if layout == "column")
+        if self.cycles or self.turns:
+            yield f"turn = row % {[*self.cycles, *(f'sums_{r.name}' for r in self.turns)][0]}.size"
+        yield from (f"{local(name)} = in_{name}[turn]" for name, _, layout in p.inputs if layout == "cycle")
         for of in self.labels:
             yield f"if {local(of)} < 0 or {local(of)} >= n_columns:"
             yield "    wrong = row"
@@ -164,8 +184,8 @@ class _Source:
         """One entry, computed for itself; of a label that names no column the first, which nobody will look at."""
         at = local(k.at)
         yield f"picked = uint64({at} if 0 <= {at} < n_columns else 0)"
-        for line in self._need(k.of, set(), set()):
-            yield line.replace("[column]", "[picked]").replace("int64(column)", "int64(picked)")
+        for line in self._need(k.of, self.stretches.held, set()):  # what a stretch held is gone
+            yield line.replace("[column]", "[picked]").replace("int32(column)", "int32(picked)")
         yield f"{local(k.name)} = {local(k.of)}"
 
     def _along(self, r: Reduce) -> str:
@@ -192,32 +212,38 @@ class _Source:
         """One pass over a row."""
         p = self.p
         steps = [x for x in self.steps if p.layout(x.name) == "full" and p.phase(x.name) == phase]
-        steps = [x for x in steps if x.name in p.outputs or x.name in self.kept]
+        steps = [x for x in steps if x.name in p.outputs or x.name in self.kept or x.name in self.held]
         down = [r for r in self.down if p.phase(r.of) == phase]
         sums = [r for r in self.along if r.kind == "sum" and p.phase(r.of) == phase]
         totals = [r for r in self.totals if p.layout(r.of) == "full" and p.phase(r.of) == phase]
-        if not (steps or down or sums or totals):
+        turns = [r for r in self.turns if p.phase(r.of) == phase]
+        reduces = [*down, *sums, *totals, *turns]
+        if not (steps or reduces):
             return
+        numbers = sorted({*(self.stretches.of(x.name) for x in steps), *(self.stretches.of(r.of) for r in reduces)})
         yield from (f"total_{r.name} = 0.0" for r in sums)
-        pad = ""
-        if sums or totals:
-            yield f"for start in range(0, n_columns, {BLOCK}):"
+        pad, n = "", BLOCK if len(numbers) == 1 else ENTRIES
+        if sums or totals or turns or len(numbers) > 1:
+            yield f"for start in range(0, n_columns, {n}):"
             pad = "    "
-            yield from (f"    part_{r.name} = {p.about(r.of).dtype}(0.0)" for r in (*sums, *totals))
+            yield from (f"    part_{r.name} = {p.about(r.of).dtype}(0.0)" for r in (*sums, *totals, *turns))
+        for number in numbers:
             # Numba looks whether a signed number is negative before it takes it as an index, in every turn.
-            yield f"    for column in range(uint64(start), uint64(min(start + {BLOCK}, n_columns))):"
-        else:
-            yield "for column in range(n_columns):"
-        yield from (f"{pad}    {line}" for line in self._entry(steps, [*down, *sums, *totals]))
+            span = f"uint64(start), uint64(min(start + {n}, n_columns))" if pad else "n_columns"
+            yield f"{pad}for column in range({span}):"
+            here = [x for x in steps if self.stretches.of(x.name) == number]
+            summed = [r for r in reduces if self.stretches.of(r.of) == number]
+            yield from (f"{pad}    {line}" for line in self._entry(phase, here, summed))
         yield from (f"{pad}total_{r.name} += part_{r.name}" for r in (*sums, *totals))
+        yield from (f"{pad}sums_{r.name}[turn] += part_{r.name}" for r in turns)
 
-    def _entry(self, steps: list[Step | Match | Cast], reduces: list[Reduce]) -> Iterator[str]:
+    def _entry(self, phase: int, steps: list[Step | Match | Cast], reduces: list[Reduce]) -> Iterator[str]:
         """What is done with one entry: what is written or summed, and whatever that is made of."""
         there: set[str] = set()
-        mine = {x.name for x in steps}
+        mine = {x.name for x in steps} | {name for name in self.stretches.held if self.p.phase(name) != phase}
         for x in steps:
             yield from self._need(x.name, mine, there)
-            yield f"{self.place(x.name)}[column] = {local(x.name)}"
+            yield f"{self.entry(x.name)} = {local(x.name)}"
         for r in reduces:
             yield from self._need(r.of, mine, there)
             if r.over == "rows":
@@ -226,35 +252,26 @@ class _Source:
                 yield f"part_{r.name} = plus(part_{r.name}, {local(r.of)})"
 
     def _need(self, name: str, mine: set[str], there: set[str]) -> Iterator[str]:
-        """The source of a value of this entry, after that of what it is made of."""
-        p = self.p
-        if name in there or p.layout(name) in ("column", "single"):
-            return
-        there.add(name)
-        if name in self.full_inputs:
-            yield f"{local(name)} = row_{name}[column]"
-        elif name not in self.by_name:
-            yield f"{local(name)} = in_{name}[column]"
-        elif name in self.kept and name not in mine:
-            yield f"{local(name)} = {self.place(name)}[column]"
-        else:
-            for a in _operands(self.by_name[name]):
-                yield from self._need(a, mine, there)
-            yield f"{local(name)} = {p.about(name).text}"
-
-
-def _operands(line: Step | Match | Cast) -> list[str]:
-    return [line.of] if isinstance(line, Match | Cast) else [a for a in line.arguments if isinstance(a, str)]
-
-
-def _is_cheap(line: Step | Match | Cast) -> bool:
-    """Whether computing it again costs less than keeping it."""
-    if isinstance(line, Match | Cast):
-        return True
-    return "/" not in line.formula.text and not line.formula.functions - {"where", "maximum", "minimum"}
+        """The source of a value of this entry, after that of what it is made of; a chain may be thousands long."""
+        todo = [(name, False)]
+        while todo:
+            name, is_ready = todo.pop()
+            if is_ready:
+                yield f"{local(name)} = {self.p.about(name).text}"
+            elif name not in there and self.p.layout(name) not in ("column", "single"):
+                there.add(name)
+                if name in self.full_inputs:
+                    yield f"{local(name)} = row_{name}[column]"
+                elif name not in self.by_name:
+                    yield f"{local(name)} = in_{name}[column]"
+                elif name not in mine and (name in self.kept or name in self.stretches.held):
+                    yield f"{local(name)} = {self.entry(name)}"
+                else:
+                    todo.append((name, True))
+                    todo += [(a, False) for a in reversed(operands(self.by_name[name]))]
 
 
 TAKEN.update({
-    "row", "picked", "wrong", "n_rows", "n_columns", "first", "start", "plus", "largest", "smallest", "add_to",
-    "ask_for_row", "int64", "uint64", "float32", "float64", "min",
+    "row", "turn", "picked", "wrong", "n_rows", "n_columns", "first", "start", "plus", "largest", "smallest", "add_to",
+    "ask_for_row", "int32", "uint64", "float32", "float64", "min",
 })  # fmt: skip

@@ -17,8 +17,8 @@ from lab.errors import KernelError
 from lab.kernels.chain import DTYPES, LAYOUTS, Step, Value, Writer, local
 
 REDUCTIONS = ("sum", "max", "min")
-OVER = ("columns", "rows", "all")
-"""What a reduction adds up: the entries of each row, the rows of each column, everything."""
+OVER = ("columns", "rows", "all", "cycle")
+"""What a reduction adds up: the entries of each row, the rows of each column, everything, the rows of one turn."""
 
 
 class Reduce(NamedTuple):
@@ -61,7 +61,8 @@ class Program:
     """Steps over arrays of rows and columns.
 
     Attributes:
-        inputs: (name, dtype, layout) of each; float32, float64 or bool, of a column also int64.
+        inputs: (name, dtype, layout) of each; float32, float64 or bool, of a column also int64. One of a "cycle" of n
+            has an entry for each row from 0 to n - 1, then for the n rows after them again.
         lines: in order; a line may use inputs and lines before it.
         outputs: names of the values that are written.
 
@@ -89,9 +90,9 @@ class Program:
             raise KernelError("the outputs of a program are names of its lines", given=", ".join(self.outputs))
         about: dict[str, About] = {}
         for name, dtype, layout in self.inputs:
-            if layout not in LAYOUTS or (dtype == "int64" and layout != "column"):
+            if layout not in (*LAYOUTS, "cycle") or (dtype == "int64" and layout != "column"):
                 raise KernelError("a program needs a layout for each input", given=f"{name}: {dtype} {layout}")
-            about[name] = About(dtype, layout, 0, "")
+            about[name] = known_of_input(dtype, layout)
         for line in self.lines:
             about[line.name] = describe(line, about)
         object.__setattr__(self, "_about", about)
@@ -105,7 +106,7 @@ class Program:
         return found[name]
 
     def layout(self, name: str) -> str:
-        """How a value lies: entry by entry, one for each column (row), one for each row (column), or one."""
+        """How a value lies: entry by entry, one for each column (row), each row (column), each of a cycle, or one."""
         return self.about(name).layout
 
     def phase(self, name: str) -> int:
@@ -127,6 +128,11 @@ class About(NamedTuple):
     text: str
 
 
+def known_of_input(dtype: str, layout: str) -> About:
+    """What is known of an operand. One of a cycle has one entry for each row, the same again after each turn."""
+    return About(dtype, "column" if layout == "cycle" else layout, 0, "")
+
+
 def describe(line: Line, about: dict[str, About]) -> About:
     """What is known of the value that a line makes.
 
@@ -134,7 +140,7 @@ def describe(line: Line, about: dict[str, About]) -> About:
         KernelError: a loop cannot hold it.
     """
     if isinstance(line, Match):
-        return About("bool", "full", about[line.of].phase, f"int64(column) == {local(line.of)}")
+        return About("bool", "full", about[line.of].phase, f"int32(column) == int32({local(line.of)})")
     if isinstance(line, Pick):
         of = _there(line.of, line, about)
         if of.layout != "full" or about[line.at].dtype != "int64":
@@ -170,7 +176,7 @@ def _reduction(line: Reduce, about: dict[str, About]) -> About:
         raise KernelError("floats are summed in every direction, and compared along rows", given=str(line))
     if of.layout != "full" and (of.layout, line.over) != ("column", "all"):
         raise KernelError("what is reduced lies entry by entry", given=f"{line}: {of.layout}")
-    layout = {"columns": "column", "rows": "row", "all": "single"}[line.over]
+    layout = {"columns": "column", "rows": "row", "all": "single", "cycle": "cycle"}[line.over]
     return About(of.dtype, layout, of.phase + 1 if line.over == "columns" else LAST, "")
 
 

@@ -33,9 +33,12 @@ NAN = F32(np.nan)
 LOG2_E = F32(1.4426950408889634)
 LN2_HIGH = F32(0.693359375)  # 355 / 512: n * LN2_HIGH is exact for every n that occurs
 LN2_LOW = F32(-2.12194440054690583e-4)  # ln 2 - LN2_HIGH
-SHIFT = F32(150.5)  # makes n + 150 positive, so that truncation rounds to nearest
+NEAREST = F32(12582912.0)  # 1.5 * 2**23: the lowest bits of NEAREST + x are those of round(x), for |x| < 2**22
+NEAREST_BITS = np.int32(0x4B400000)
 LOWEST, HIGHEST = F32(-104.0), F32(89.0)  # beyond these exp is 0 or inf in float32, denormals included
 ROUNDS = F32(12582912.0 + 127.0)  # 1.5 * 2**23 + 127: the lowest bits of ROUNDS + x are those of 127 + round(x)
+ROUNDS_TWICE = F32(12582912.0 + 254.0)
+HALF_LOG2_E = F32(0.7213475204444817)
 LOWEST_NORMAL = F32(-88.0)  # exp of this is below 2**-126.5
 # exp(r) - 1 = r + r**2 * (Q0 + Q1 r + ... + Q5 r**5), relative error 0.004 * 2**-24
 Q0, Q1, Q2 = F32(0.5000000044665414), F32(0.1666666636704243), F32(0.04166635859351623)
@@ -46,14 +49,10 @@ L4, L5, L6, L7 = F32(0.14201373163703812), F32(-0.13162016913580998), F32(0.1276
 SQRT_HALF_BITS = np.int32(0x3F3504F3)
 ONE_BITS = np.int32(0x3F800000)
 BELOW_SIGN, BELOW_SIGN_64 = np.int32(2**31 - 1), np.int64(2**63 - 1)
+SIGN = np.int32(-(2**31))
 TINIEST = F32(1.1754943508222875e-38)
 TWO_24 = F32(16777216.0)
 TANH_ONE = F32(9.02)  # tanh of this and more rounds to 1
-
-
-def to_int(x: Number) -> Any:
-    """Truncate a float32 to int32: one machine instruction in numba (`fptosi`)."""
-    return np.int32(x)
 
 
 def bits_to_float(n: Any) -> Any:
@@ -94,27 +93,35 @@ def power_of_two(n: Any) -> Any:
 
 
 def reduced(x: Number) -> Any:
-    """(n, exp(r) - 1) with x = n ln 2 + r, for x between LOWEST and HIGHEST."""
+    """(n, exp(r) - 1) with x = n ln 2 + r, for x between LOWEST and HIGHEST; of nan some number, and nan."""
+    shifted = x * LOG2_E + NEAREST
+    steps = shifted - NEAREST
     # numba widens int32 arithmetic to int64, and vectors of those are dear: back to int32 at once
-    n = np.int32(to_int(x * LOG2_E + SHIFT) - np.int32(150))
-    steps = F32(n)
+    n = np.int32(float_to_bits(shifted) - NEAREST_BITS)
     r = (x - steps * LN2_HIGH) - steps * LN2_LOW
     q = Q0 + r * (Q1 + r * (Q2 + r * (Q3 + r * (Q4 + r * Q5))))
     return n, r + (r * r) * q
 
 
 def clamped(x: Number) -> Any:
-    """Keep x within LOWEST .. HIGHEST; nan becomes LOWEST, because nan has no integer part."""
-    low = x if x > LOWEST else LOWEST
-    return low if low < HIGHEST else HIGHEST
+    """Keep x within LOWEST .. HIGHEST; nan stays."""
+    low = LOWEST if x < LOWEST else x
+    return HIGHEST if low > HIGHEST else low
 
 
 def exp32(x: Number) -> Any:
     """The exponential of a float32, within 1 ulp; denormal results, inf and nan included."""
-    n, p = reduced(clamped(x))
-    half = np.int32(n >> np.int32(1))  # 2**n in two factors, since n may pass the ends of the exponent
-    y = ((ONE + p) * power_of_two(half)) * power_of_two(np.int32(n - half))
-    return y if x == x else x
+    x = clamped(x)
+    shifted = x * LOG2_E + ROUNDS_TWICE
+    steps = shifted - ROUNDS_TWICE
+    r = (x - steps * LN2_HIGH) - steps * LN2_LOW
+    q = Q0 + r * (Q1 + r * (Q2 + r * (Q3 + r * (Q4 + r * Q5))))
+    p = r + (r * r) * q
+    # 2**n in two factors, since n may pass the ends of the exponent: 127 + h and 127 + n - h, with h about half of n
+    half = float_to_bits(x * HALF_LOG2_E + ROUNDS)
+    first = bits_to_float(np.int32(half << np.int32(23)))
+    second = bits_to_float(np.int32(np.int32(float_to_bits(shifted) - half) << np.int32(23)))
+    return ((ONE + p) * first) * second  # a product keeps nan
 
 
 def exp_below_zero32(x: Number) -> Any:
@@ -141,23 +148,24 @@ def expm1_32(x: Number) -> Any:
     return y if x == x else x
 
 
+def without_sign(x: Number) -> Any:
+    """The size of a float32; of nan it is nan."""
+    return bits_to_float(np.int32(float_to_bits(x) & BELOW_SIGN))
+
+
 def tanh32(x: Number) -> Any:
     """Hyperbolic tangent of a float32: e / (e + 2) with e = exp(2 |x|) - 1, and the sign of x."""
-    size = x if x > ZERO else -x
-    limited = size if size < TANH_ONE else TANH_ONE
-    n, p = reduced(TWO * limited)
+    size = without_sign(x)
+    n, p = reduced(TWO * (TANH_ONE if size > TANH_ONE else size))
     scale = power_of_two(n)
     e = scale * p + (scale - ONE)
     y = e / (e + TWO)
-    y = y if size < TANH_ONE else ONE
-    y = y if x > ZERO else -y
-    y = y if x != ZERO else x
-    return y if x == x else x
+    return bits_to_float(np.int32(float_to_bits(y) | np.int32(float_to_bits(x) & SIGN)))
 
 
 def sigmoid32(x: Number) -> Any:
     """1 / (1 + exp(-x)) of a float32, relative accuracy kept for large negative x."""
-    z = exp32(-x if x > ZERO else x)
+    z = exp32(-without_sign(x))  # the same of x and of -x, whose two results then share it
     top = ONE if x > ZERO else z
     return top / (ONE + z)
 
@@ -291,7 +299,7 @@ BY_TYPE: dict[Callable[[Any], Any], tuple[Callable[[Any], Any], Callable[[Any], 
 """Function -> (32-bit version, 64-bit version): what numba is told to choose from."""
 
 INLINED = (
-    power_of_two, reduced, clamped, exp32, expm1_32, tanh32, sigmoid32, log32, log1p32, sigmoid64,
+    power_of_two, reduced, clamped, without_sign, exp32, expm1_32, tanh32, sigmoid32, log32, log1p32, sigmoid64,
     sign32, sign64, maximum, minimum, where, sqrt, exp_below_zero32, order32, order64, ordered32, ordered64,
 )  # fmt: skip
 """Functions that numba compiles as they stand."""

@@ -16,8 +16,8 @@ from lab.ops.random import random_key
 class Dropout(Module):
     """In training each entry is 0 with probability `rate`, the others are divided by 1 - rate (Srivastava et al. 2014).
 
-    After `model.eval()` it gives what it got. A key is drawn at each call, again the same under `lab.checkpoint`; a
-    function that `lab.jit` compiles keeps the key of its first call, so give that one a key: `lab.dropout(x, key)`.
+    After `model.eval()` it gives what it got. A key is drawn at each call, by `lab.jit` as well, and again the same
+    under `lab.checkpoint`. In a branch or a loop of a graph it is refused: there a key is given, `lab.dropout(x, key)`.
 
     Args:
         rate: 0 to 1.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from lab.autograd import Leaf, Tensor, tensor
 from lab.autograd.between import set_gradient, wrote
+from lab.autograd.training_mode import MODES
 from lab.config import STATE, using
 from lab.errors import ArgumentError, UnsupportedError
 from lab.events import bus
@@ -23,6 +24,21 @@ from lab.words import kind_of
 Seer: TypeAlias = "Callable[[Module, Any], None]"
 WATCH: ContextVar[Seer | None] = ContextVar("lab_watch", default=None)
 """Told of each call of a module in this context, and of what it gave; None: nobody is."""
+
+
+class Mode:
+    """`Module.training`: an attribute like others, but who traces is told that it was read."""
+
+    def __get__(self, module: Module | None, owner: object = None) -> bool:
+        if module is None:
+            return True
+        if (told := MODES.get()) is not None:
+            told(module)
+        mode: bool = vars(module).get("training", True)
+        return mode
+
+    def __set__(self, module: Module, mode: bool) -> None:
+        vars(module)["training"] = mode
 
 
 class Module:
@@ -48,7 +64,7 @@ class Module:
         'factor'
     """
 
-    training: bool = True
+    training = Mode()
     path: str = ""
     """Path from the outermost module, "" for that one itself."""
     buffers: ClassVar[tuple[str, ...]] = ()

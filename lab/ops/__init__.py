@@ -27,6 +27,7 @@ from lab.ops import (
     nn,
     normalizing,
     norms,
+    pairing,
     picking,
     pooling,
     positions,
@@ -35,6 +36,7 @@ from lab.ops import (
     ranking,
     reduce,
     repeating,
+    rows,
     scans,
     sequences,
     shape,
@@ -51,9 +53,9 @@ from lab.ops.sample import Sample
 
 _FAMILIES = (
     activations, along, arithmetic, bilinear, comm, comparisons, contraction, convolution, convolutions, counts,
-    determinants, exponentials, factors, index, joining, linalg, losses, moving, nn, normalizing, norms, picking,
-    pooling, positions, products, random, ranking, reduce, repeating, scans, sequences, shape, statistics, systems,
-    triangles, trigonometry,
+    determinants, exponentials, factors, index, joining, linalg, losses, moving, nn, normalizing, norms, pairing,
+    picking, pooling, positions, products, random, ranking, reduce, repeating, rows, scans, sequences, shape,
+    statistics, systems, triangles, trigonometry,
 )  # fmt: skip
 """Each file enters its records by being imported."""
 

@@ -102,7 +102,7 @@ gelu_erf = elementwise(
     reference=lambda x: x * _normal_cdf(x), looped=True,
     doc="x times the share of a normal distribution below x, elementwise: gelu as it is defined.",
 )  # fmt: skip
-_SIGMOID = "sigmoid({}1.5957691216057308 * (x + 0.044715 * x * x * x))"
+_SIGMOID = "sigmoid({}(1.5957691216057308 * (x + 0.044715 * x * x * x)))"  # with a minus the same exponential
 gelu_tanh = elementwise(
     # 0.5 * (1 + tanh(u)) is sigmoid(2 * u), and keeps its digits for negative u; 1.5957... is 2 * sqrt(2 / pi)
     "gelu_tanh", "x", f"x * {_SIGMOID.format('')}",

@@ -83,7 +83,8 @@ class Op:
         precision: one of PRECISIONS.
         masks: its rules send exact zeros along branches that were not taken.
         singular: its value or its rules can be inf or nan for ordinary operands (a pole, an edge, an overflow).
-        collective: it meets other ranks or batch members along `axis_name`.
+        collective: it meets other ranks or batch members along `axis_name`, and gives all of them the "same" or each
+            its "own"; "" of all other ops.
         samples, error_samples: rows for the tests that the table generates.
         reference: an independent implementation on arrays.
         numpy: which of NumPy's functions (not ufuncs, which are found by name) it is on a tensor; each with None if its
@@ -124,7 +125,7 @@ class Op:
         linear: str = "",
         masks: bool = False,
         singular: bool = False,
-        collective: bool = False,
+        collective: str = "",
         numpy: Mapping[Any, Callable[..., Any] | None] | None = None,
         method: bool = False,
         listed: bool = True,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Self, TypeAlias
+from functools import wraps
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -22,6 +23,21 @@ from lab.shapes import Spec
 Key: TypeAlias = np.ndarray[Any, np.dtype[np.uint64]]
 
 
+class Drawing(Protocol):
+    """Who says what a key is that the code of a block draws."""
+
+    @property
+    def known(self) -> bool:
+        """Whether its keys are numbers, and not values of a graph."""
+
+    def take(self, rng: Any) -> Any:
+        """The next key that is drawn from `rng`."""
+
+
+DRAWING: ContextVar[Drawing | None] = ContextVar("lab_drawing", default=None)
+"""The innermost of those blocks; without one a key is drawn at once."""
+
+
 class Drawn:
     """The keys that `random_key` made in a block, so that the block can run again with the same ones.
 
@@ -34,46 +50,91 @@ class Drawn:
     """
 
     def __init__(self) -> None:
-        self._keys: list[Key] = []
+        self._keys: list[Any] = []
         self._n_taken = 0
-        self._outer: Drawn | None = None
+        self._outer: Drawing | None = None
         self._tokens: list[Any] = []
 
     def __enter__(self) -> Self:
-        self._n_taken, self._outer = 0, _DRAWN.get()
-        self._tokens.append(_DRAWN.set(self))
+        self._n_taken, self._outer = 0, DRAWING.get()
+        self._tokens.append(DRAWING.set(self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _DRAWN.reset(self._tokens.pop())
+        DRAWING.reset(self._tokens.pop())
         self._outer = None
 
-    def take(self, make: Callable[[], Key]) -> Key:
+    @property
+    def known(self) -> bool:
+        return self._outer is None or self._outer.known
+
+    def take(self, rng: Any) -> Any:
         """The key that was drawn at this place the last time, else a new one."""
         if self._n_taken == len(self._keys):
-            self._keys.append(make() if self._outer is None else self._outer.take(make))
+            self._keys.append(new_key(rng) if self._outer is None else self._outer.take(rng))
         self._n_taken += 1
-        return self._keys[self._n_taken - 1].copy()
+        key = self._keys[self._n_taken - 1]
+        return key.copy() if type(key) is np.ndarray else key
 
 
-_DRAWN: ContextVar[Drawn | None] = ContextVar("lab_drawn_keys", default=None)
+def repeating(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which draws at every call the keys of its first: for differences of its values.
+
+    Example:
+        >>> f = repeating(random_key)
+        >>> bool((f() == f()).all())
+        True
+    """
+    keys = Drawn()
+
+    @wraps(f, updated=())
+    def again(*args: Any, **kwargs: Any) -> Any:
+        with keys:
+            return f(*args, **kwargs)
+
+    return again
 
 
 def random_key(rng: int | np.random.Generator | None = None) -> Key:
     """A key, two 64-bit numbers, for the random ops.
 
+    What `lab.jit` made of a function draws as the function does: anew at each call, from the same generators in the
+    same order. Its graph takes the keys as inputs. In a branch or a turn of a loop that stands in a graph only a seed
+    makes a key; there a key is an operand, or for a scan a row of `lab.stack([...])`.
+
     Args:
         rng: a seed, a Generator (which moves on), or None for fresh entropy.
+
+    Raises:
+        ArgumentError: another rng.
+        UnsupportedError: a branch or a loop of a graph draws from a generator.
 
     Example:
         >>> bool((random_key(0) == random_key(0)).all())
         True
     """
-    drawn = _DRAWN.get()
-    return _new_key(rng) if drawn is None else drawn.take(lambda: _new_key(rng))
+    drawing = DRAWING.get()
+    return new_key(rng) if drawing is None else drawing.take(rng)
 
 
-def _new_key(rng: int | np.random.Generator | None) -> Key:
+def keys_known() -> bool:
+    """Whether a key that is drawn now is a number."""
+    drawing = DRAWING.get()
+    return drawing is None or drawing.known
+
+
+def moves(rng: Any) -> bool:
+    """Whether the next key is another one: a generator moves on, a seed does not.
+
+    Example:
+        >>> moves(np.random.default_rng(0)), moves(None), moves(0)
+        (True, True, False)
+    """
+    return rng is None or isinstance(rng, np.random.Generator | np.random.BitGenerator | np.random.RandomState)
+
+
+def new_key(rng: int | np.random.Generator | None) -> Key:
+    """A key, drawn at once."""
     try:
         return np.random.default_rng(rng).integers(0, 2**63, 2).astype(np.uint64)
     except (TypeError, ValueError) as why:

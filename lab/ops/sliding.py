@@ -29,21 +29,36 @@ class Columns:
         matrix: (examples at a time, G, K, L).
     """
 
-    def __init__(self, plan: Windows, n: int, groups: int, channels: int, dtype: Any) -> None:
-        self.n, self.numbers, self.pixels = n, plan.numbers, entries(plan.size)
+    def __init__(self, plan: Windows, n: int, groups: int, channels: int, dtype: Any, room: Any = None) -> None:
+        """Room: bytes to lie in, at least `Columns.n_bytes` of the same; new ones otherwise."""
+        self.n, self.groups, self.numbers, self.pixels = n, groups, plan.numbers, entries(plan.size)
         k, windows = entries(plan.kernel), entries(plan.out)
         self.channels, self.entries = groups * channels, k * windows
-        size = self.channels * self.entries * dtype.itemsize
-        self.step = min(n, max(1, CACHE // max(size, 1)))
-        self.matrix: Any = np.empty((self.step, groups, channels * k, windows), dtype)
+        self.step = self._step(plan, n, self.channels, dtype)
+        shape = (self.step, groups, channels * k, windows)
+        self.matrix: Any = np.empty(shape, dtype)
+        if room is not None:
+            self.matrix = room[: self.matrix.nbytes].view(dtype).reshape(shape)
         compiled = self.matrix.dtype.char in "fd"  # a name takes 3 us
         self.im2col, self.col2im = (kernels.im2col, kernels.col2im) if compiled else (im2col_twin, col2im_twin)
+        starts = range(0, n, max(self.step, 1))
+        self.parts = [(slice(i, min(n, i + self.step)), slice(min(n, i + self.step) - i)) for i in starts]
+
+    @staticmethod
+    def _step(plan: Windows, n: int, channels: int, dtype: Any) -> int:
+        """Examples at a time."""
+        size = channels * entries(plan.kernel) * entries(plan.out) * int(dtype.itemsize)
+        return min(n, max(1, CACHE // max(size, 1)))
+
+    @staticmethod
+    def n_bytes(plan: Windows, n: int, groups: int, channels: int, dtype: Any) -> int:
+        """The room that they take."""
+        step = Columns._step(plan, n, groups * channels, dtype)
+        return step * groups * channels * entries(plan.kernel) * entries(plan.out) * int(dtype.itemsize)
 
     def __iter__(self) -> Iterator[tuple[slice, slice]]:
         """Which examples, and where they are in this room."""
-        for start in range(0, self.n, max(self.step, 1)):
-            stop = min(self.n, start + self.step)
-            yield slice(start, stop), slice(stop - start)
+        return iter(self.parts)
 
     def _rows(self, here: slice) -> Any:
         return self.matrix[here].reshape(here.stop * self.channels, self.entries)
@@ -65,13 +80,18 @@ def correlate(x: Any, weight: Any, plan: Windows, groups: int) -> Any:
     Shapes:
         x: (n, c, *size); weight: (o, c / groups, *kernel); result: (n, o, *out).
     """
-    n, o, dtype = x.shape[0], weight.shape[0], np.result_type(x, weight)
-    columns = Columns(plan, n, groups, weight.shape[1], dtype)
-    rows = _rows(weight, groups, dtype)
-    out: Any = np.empty((n, groups, o // groups, entries(plan.out)), dtype)
+    dtype = np.result_type(x, weight)
+    out: Any = np.empty((x.shape[0], weight.shape[0], *plan.out), dtype)
+    correlate_into(Columns(plan, x.shape[0], groups, weight.shape[1], dtype), x, weight, out)
+    return out
+
+
+def correlate_into(columns: Columns, x: Any, weight: Any, out: Any) -> None:
+    """The same, written to `out`."""
+    rows = _rows(weight, columns.groups, out.dtype)
+    results = _windows(out, columns)
     for there, here in columns:
-        np.matmul(rows, columns.fill(x[there], here), out=out[there])
-    return out.reshape(n, o, *plan.out)
+        np.matmul(rows, columns.fill(x[there], here), out=results[there])
 
 
 def spread_back(y: Any, weight: Any, plan: Windows, groups: int) -> Any:
@@ -80,15 +100,19 @@ def spread_back(y: Any, weight: Any, plan: Windows, groups: int) -> Any:
     Shapes:
         y: (n, o, *out); weight: (o, c / groups, *kernel); result: (n, c, *size).
     """
-    n, (o, c), dtype = y.shape[0], weight.shape[:2], np.result_type(y, weight)
-    columns = Columns(plan, n, groups, c, dtype)
-    rows = _rows(weight, groups, dtype).swapaxes(-1, -2)
-    windows = y.reshape(n, groups, o // groups, entries(plan.out))
+    n, c, dtype = y.shape[0], weight.shape[1], np.result_type(y, weight)
     out: Any = np.empty((n, groups * c, *plan.size), dtype)
+    spread_back_into(Columns(plan, n, groups, c, dtype), y, weight, out)
+    return out
+
+
+def spread_back_into(columns: Columns, y: Any, weight: Any, out: Any) -> None:
+    """The same, written to `out`."""
+    rows = _rows(weight, columns.groups, out.dtype).swapaxes(-1, -2)
+    windows = _windows(y, columns)
     for there, here in columns:
         np.matmul(rows, windows[there], out=columns.matrix[here])
         columns.add_up(here, out[there])
-    return out
 
 
 def correlate_weight(x: Any, y: Any, plan: Windows, groups: int) -> Any:
@@ -97,13 +121,24 @@ def correlate_weight(x: Any, y: Any, plan: Windows, groups: int) -> Any:
     Shapes:
         x: (n, c, *size); y: (n, o, *out); result: (o, c / groups, *kernel).
     """
-    (n, c), o, dtype = x.shape[:2], y.shape[1], np.result_type(x, y)
-    columns = Columns(plan, n, groups, c // groups, dtype)
-    windows = y.reshape(n, groups, o // groups, entries(plan.out))
-    total: Any = np.zeros((groups, c // groups * entries(plan.kernel), o // groups), dtype)
+    c, dtype = x.shape[1] // groups, np.result_type(x, y)
+    out: Any = np.empty((y.shape[1], c, *plan.kernel), dtype)
+    correlate_weight_into(Columns(plan, x.shape[0], groups, c, dtype), x, y, out)
+    return out
+
+
+def correlate_weight_into(columns: Columns, x: Any, y: Any, out: Any) -> None:
+    """The same, written to `out`."""
+    windows, groups = _windows(y, columns), columns.groups
+    total: Any = np.zeros((groups, columns.matrix.shape[2], y.shape[1] // groups), out.dtype)
     for there, here in columns:  # (G, K, O): BLAS is a tenth faster than the other way round
         total += np.matmul(columns.fill(x[there], here), windows[there].swapaxes(-1, -2)).sum(axis=0)
-    return np.ascontiguousarray(total.swapaxes(-1, -2)).reshape(o, c // groups, *plan.kernel)
+    out.reshape(groups, total.shape[2], total.shape[1])[...] = total.swapaxes(-1, -2)
+
+
+def _windows(y: Any, columns: Columns) -> Any:
+    """A result as (n, G, O, L)."""
+    return y.reshape(columns.n, columns.groups, y.shape[1] // columns.groups, columns.matrix.shape[3])
 
 
 def _rows(weight: Any, groups: int, dtype: Any) -> Any:

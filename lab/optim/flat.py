@@ -57,8 +57,12 @@ class FlatParameters:
                 view[...] = p.value
                 p.value = view
 
-    def gather(self) -> None:
+    def gather(self, lacking: list[Tensor] | None = None) -> None:
         """Copy the parameters' gradients into `gradients`.
+
+        Args:
+            lacking: takes those that have none, which count as 0; without it they are
+                refused.
 
         Raises:
             GradientError: a parameter has none.
@@ -67,11 +71,14 @@ class FlatParameters:
         for p in self.parameters:
             gradient = p.node.grad  # type: ignore[union-attr]  # of a Leaf, as `leaves` asks
             if gradient is None:
-                raise self._missing()
+                if lacking is None:
+                    raise self.missing()
+                lacking.append(p)
+                gradient = np.zeros_like(p.value)
             found.append((gradient.value if isinstance(gradient, Tensor) else gradient).reshape(-1))
         np.concatenate(found, out=self.gradients)
 
-    def _missing(self) -> GradientError:
+    def missing(self) -> GradientError:
         lacking = [leaf.name or f"number {i}" for i, leaf in enumerate(self.leaves) if leaf.grad is None]
         if len(lacking) == len(self.parameters):
             given = f"none of {len(self.parameters)} has one"

@@ -123,10 +123,17 @@ class Optimizer(Tuned):
         self.gather()
         self.apply()
 
-    def gather(self) -> None:
-        """The first half of a step: copy every gradient into the flat vectors, `groups[i].gradients`."""
+    def gather(self, lacking: list[Tensor] | None = None) -> None:
+        """The first half of a step: copy every gradient into the flat vectors, `groups[i].gradients`.
+
+        Args:
+            lacking: takes the parameters without a gradient, which count as 0; without it they are refused.
+
+        Raises:
+            GradientError: a parameter has none.
+        """
         for group in self.groups:
-            group.gather()
+            group.gather(lacking)
 
     @property
     def clips(self) -> bool:

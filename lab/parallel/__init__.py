@@ -2,11 +2,14 @@
 
 from lab.parallel.cluster.cluster import Cluster, launch
 from lab.parallel.cluster.launching import Launch
-from lab.parallel.paper import collectives as _collectives  # noqa: F401 -- fills COLLECTIVES
+from lab.parallel.mapped import pmap
 from lab.parallel.paper.check_plan import PlanReport, check_plan
 from lab.parallel.paper.check_schedule import ScheduleReport, Slot, check_schedule
+from lab.parallel.paper.collectives import hierarchical  # its package fills COLLECTIVES
+from lab.parallel.paper.cost import LINKS, Link, Network
 from lab.parallel.paper.lockstep import Hop, simulate_arrays
 from lab.parallel.paper.operations import OPERATIONS
+from lab.parallel.paper.orders import SumOrder, measure_orders
 from lab.parallel.paper.plans import (
     COLLECTIVES,
     Plan,
@@ -14,6 +17,7 @@ from lab.parallel.paper.plans import (
     Send,
     Step,
     block,
+    chunks_of,
     collective,
     compile_plan,
     elements,
@@ -29,23 +33,31 @@ from lab.parallel.paper.schedules import (
     schedule,
     table_of,
 )
+from lab.parallel.paper.simulate import Timeline, crossing, predict
 from lab.parallel.pipeline.pacing import Paced
 from lab.parallel.pipeline.pipeline import Pipeline
 from lab.parallel.pipeline.stages import Stage, split
+from lab.parallel.ranks.axis import axis
+from lab.parallel.ranks.handles import Handle
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.ranks.threads import run_local, run_ranks
 from lab.parallel.training.data_parallel import DataParallel
+from lab.parallel.transport.throttle import Throttle
 
 __all__ = [
     "COLLECTIVES",
+    "LINKS",
     "OPERATIONS",
     "SCHEDULES",
     "Action",
     "Cluster",
     "Comm",
     "DataParallel",
+    "Handle",
     "Hop",
     "Launch",
+    "Link",
+    "Network",
     "Paced",
     "Pipeline",
     "Plan",
@@ -57,17 +69,27 @@ __all__ = [
     "Slot",
     "Stage",
     "Step",
+    "SumOrder",
     "Table",
+    "Timeline",
+    "Throttle",
+    "axis",
     "block",
     "check_plan",
     "check_schedule",
+    "chunks_of",
     "collective",
     "compile_plan",
+    "crossing",
     "elements",
     "format_table",
+    "hierarchical",
     "launch",
+    "measure_orders",
     "parse_table",
     "plan_of",
+    "pmap",
+    "predict",
     "run_local",
     "run_ranks",
     "schedule",

@@ -11,7 +11,7 @@ from lab.teach.boxes import box, definitions
 
 
 class Refusal:
-    """Catches an error that the lab raises on purpose inside of `with`, and shows its three lines.
+    """Catches an error that the lab raises on purpose inside of `with`, and shows its three lines and its notes.
 
     Attributes:
         error: what was caught; None if nothing was refused.
@@ -37,10 +37,18 @@ class Refusal:
         return self.error is not None
 
     def __repr__(self) -> str:
-        return "Nothing was refused." if self.error is None else str(self.error)
+        if self.error is None:
+            return "Nothing was refused."
+        return "\n".join([str(self.error), *(f"note:  {text}" for text in notes(self.error))])
 
     def _repr_html_(self) -> str:
         if self.error is None:
             return box("pass", "Nothing was refused.", "")
         head = f"Refused: {html.escape(self.error.problem)}"
-        return box("fail", head, definitions({"given": self.error.given, "hint": self.error.hint}))
+        rows = {"given": self.error.given, "hint": self.error.hint, "note": "; ".join(notes(self.error))}
+        return box("fail", head, definitions(rows))
+
+
+def notes(error: BaseException) -> list[str]:
+    """What was added to an error on its way up, as the line of a graph that it came from."""
+    return list(getattr(error, "__notes__", ()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lab.teach.rank_solutions import ON_RANKS
+
 SOLUTIONS: dict[str, str] = {
     "multiply_rule": """\
 def multiply_rule(ct, x, y):
@@ -13,6 +15,31 @@ def training_loop(loss, optimizer, n_steps):
         optimizer.zero_grad()
         loss().backward()
         optimizer.step()
+""",
+    "linear_backward": """\
+def linear_backward(ct, x, w):
+    return ct @ w.T, x.T @ ct, ct.sum(axis=0)
+""",
+    "run_graph": """\
+def run_graph(fetches, feed):
+    values = dict(feed)
+
+    def value_of(node):
+        if node not in values:
+            values[node] = node.op(*[value_of(parent) for parent in node.inputs])
+        return values[node]
+
+    return [value_of(node) for node in fetches]
+""",
+    "one_step": """\
+def one_step(loss):
+    slopes_of = lab.value_and_grad(loss)
+
+    def step(weights, rate, *batch):
+        value, slopes = slopes_of(weights, *batch)
+        return value, [w - rate * s for w, s in zip(weights, slopes)]
+
+    return lab.jit(step, executor="compiled")
 """,
     "forward_difference": """\
 def forward_difference(f, x, h):
@@ -143,43 +170,103 @@ def my_checkpoint(f):
 def most_held(n, k):
     return k + n // k
 """,
-    "my_first_plan": """\
-def my_first_plan(rank, world_size, n_chunks):
-    for peer in range(1, world_size):
-        if rank == peer:
-            yield Send(0, 0, n_chunks)
-        if rank == 0:
-            yield Recv(peer, 0, n_chunks, reduce=True)
-    for peer in range(1, world_size):
-        if rank == 0:
-            yield Send(peer, 0, n_chunks)
-        if rank == peer:
-            yield Recv(0, 0, n_chunks, reduce=False)
+    "traced": """\
+def traced(f):
+    tapes = []
+
+    def call(x):
+        for tape in tapes:
+            if tape.holds(x):
+                return tape.run(x)
+        tapes.append(Tape(f, x))
+        return tapes[-1].run(x)
+
+    return call
 """,
-    "my_all_reduce": """\
-def my_all_reduce(rank, world_size, n_chunks):
-    right, left = (rank + 1) % world_size, (rank - 1) % world_size
-    for step in range(world_size - 1):
-        mine, theirs = (rank - step) % n_chunks, (rank - step - 1) % n_chunks
-        yield Send(right, mine, mine + 1), Recv(left, theirs, theirs + 1, reduce=True)
-    for step in range(world_size - 1):
-        mine, theirs = (rank + 1 - step) % n_chunks, (rank - step) % n_chunks
-        yield Send(right, mine, mine + 1), Recv(left, theirs, theirs + 1, reduce=False)
+    "halvings": """\
+def halvings(x):
+    def test(carry):
+        return carry[0] > 1.0
+
+    def body(carry):
+        return carry[0] / 2.0, carry[1] + 1.0
+
+    return lab.while_loop(test, body, (x, 0.0))
 """,
-    "bubble": """\
-def bubble(n_ranks, n_micro):
-    return (n_ranks - 1) / (n_micro + n_ranks - 1)
+    "cache_key": """\
+def cache_key(args):
+    def kind(a):
+        if isinstance(a, np.ndarray):
+            return a.shape, a.dtype.str
+        return type(a) if type(a) in (int, float) else (type(a), a)
+
+    return tuple(kind(a) for a in args)
 """,
-    "my_schedule": """\
-def my_schedule(rank, n_ranks, n_micro):
-    warmup = min(n_ranks - rank - 1, n_micro)
-    for m in range(warmup):
-        yield Action("F", rank, m)
-    for m in range(n_micro - warmup):
-        yield Action("F", rank, warmup + m)
-        yield Action("B", rank, m)
-    for m in range(n_micro - warmup, n_micro):
-        yield Action("B", rank, m)
+    "critical_path": """\
+def critical_path(needs, costs):
+    def cost(chain):
+        return sum(costs[k] for k in chain)
+
+    chains = []
+    for k, waits in enumerate(needs):
+        before = max((chains[j] for j in waits), key=cost, default=[])
+        chains.append([*before, k])
+    return max(chains, key=cost)
 """,
+    "list_schedule": """\
+def list_schedule(needs, costs, priority, n_threads):
+    free = [0] * n_threads
+    places, ends = {}, {}
+    while len(places) < len(needs):
+        now = min(free)
+        thread = free.index(now)
+        done = {k for k in ends if ends[k] <= now}
+        ready = [k for k in range(len(needs)) if k not in places and done.issuperset(needs[k])]
+        if ready:
+            k = max(ready, key=lambda k: priority[k])
+            places[k] = thread, now
+            free[thread] = ends[k] = now + costs[k]
+        else:
+            free[thread] = min(end for end in ends.values() if end > now)
+    return [places[k] for k in range(len(needs))]
+""",
+    "step_ms": """\
+def step_ms(load, preprocess, compute, depth):
+    if depth == 0:
+        return load + preprocess + compute
+    return max(load + preprocess, compute)
+""",
+    "dead_code": """\
+def dead_code(graph):
+    read, kept = set(graph.outputs), []
+    for e in reversed(graph.equations):
+        if any(v in read for v in e.outs):
+            kept.append(e)
+            read.update(e.inputs)
+    return replace(graph, equations=tuple(reversed(kept)))
+""",
+    "common": """\
+def common(graph):
+    first, stands, kept = {}, {}, []
+    for e in graph.equations:
+        now = replace(e, inputs=tuple(stands.get(a, a) for a in e.inputs))
+        if now.key() in first:
+            stands.update(zip(e.outs, first[now.key()]))
+        else:
+            first[now.key()] = e.outs
+            kept.append(now)
+    outputs = tuple(stands.get(a, a) for a in graph.outputs)
+    return replace(graph, equations=tuple(kept), outputs=outputs)
+""",
+    "places": """\
+def places(lives):
+    chosen, until = [], []
+    for made, last in lives:
+        place = next((p for p, end in enumerate(until) if end < made), len(until))
+        until[place : place + 1] = [last]
+        chosen.append(place)
+    return chosen
+""",
+    **ON_RANKS,
 }
 """Source text of each solution: it replaces the stub's cell."""

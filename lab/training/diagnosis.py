@@ -1,4 +1,7 @@
-"""Where nan or inf came in: the step is done again and recorded, and the first bad value names its operation."""
+"""Where nan or inf came in: the step is done again and recorded, and the first bad value names its operation.
+
+And what is said of a loss that cannot be learned from at all.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lab.autograd import Tensor, wrap
 from lab.data import Batch
+from lab.errors import GradientError
 from lab.events import ORIGIN, OpRecorded, ValueSeen, first_nonfinite, record
 from lab.events.cells import cell_of
 from lab.events.telling import Place
@@ -60,6 +65,18 @@ def origin_of_nonfinite(
     entry = "" if found.n_entries > 1 else " entry"
     rule = "" if found.role == "value" else "the backward rule of "
     return Origin(f"first nan or inf{entry} in {rule}{_told(found.place)}")
+
+
+def finite(arrays: Iterable[npt.NDArray[Any]]) -> bool:
+    """Whether all entries of all arrays are."""
+    return all(np.isfinite(array).all() for array in arrays)
+
+
+def unlearnable() -> GradientError:
+    """What to raise for a loss that no gradient leads back from."""
+    given = "a loss that no parameter leads to by operations on tensors"
+    hint = "in forward and loss, .numpy(), .item(), float() and no_grad() lose the gradient"
+    return GradientError("this loss cannot be learned from", given=given, hint=hint)
 
 
 _BELOW = ("threading", "concurrent", "dask", "distributed")

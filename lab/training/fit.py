@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from lab.training.job import Job
 from lab.training.refusals import refuse_what_cannot_be_trained
 from lab.training.registry import refuse_trained
 from lab.training.run import Run
+from lab.training.snapshots import Snapshots, take_up
 from lab.training.trainer import Training
 
 Data = Dataset | Sequence[npt.ArrayLike]
@@ -44,6 +46,9 @@ def fit(
     measure_every: int = 10,
     paused: bool = False,
     on: Strategy | None = None,
+    snapshot: str | os.PathLike[str] | None = None,
+    snapshot_every: int = 100,
+    resume: str | os.PathLike[str] | None = None,
 ) -> Run:
     """Train `model` in a thread of its own; returns at once with the Run to watch, pause, change and await.
 
@@ -63,11 +68,15 @@ def fit(
         paused: hold before the first step.
         on: where else to train: `DataParallel(cluster)` or `Pipeline(cluster)` from lab.parallel. The model has the
             trained parameters whenever the run is paused, and at its end; meanwhile it stays as it was.
+        snapshot: path of a file to which the state is written after every `snapshot_every` steps and at the end, whole
+            or not at all; on ranks by the first of them, on its machine.
+        resume: path of such a file: go on from there, to the bits that the run would have come to without a break.
+            Model, optimiser, data, batch size and seed are to be those of then; `epochs` counts from the beginning.
 
     Raises:
-        ArgumentError: a count out of range, a model without parameters, an optimiser of another model, or an argument
-            of another kind.
-        DataError: data that are no data set.
+        ArgumentError: a count out of range, a model without parameters, an optimiser of another model, a snapshot of
+            another training or one that cannot be written, or an argument of another kind.
+        DataError: data that are no data set, or no snapshot.
         RunError: another run is training these parameters, or gradients are switched off here.
 
     Example:
@@ -87,5 +96,9 @@ def fit(
     loader = Loader(train, batch_size, rng=rng)
     refuse_trained(optimizer.parameters if optimizer else model.parameters())
     optimizer = optimizer or Adam(model.parameters())
-    training = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every)
+    snapshots = None if snapshot is None else Snapshots(snapshot, snapshot_every)
+    training = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every,
+                        snapshots=snapshots)  # fmt: skip
+    if resume is not None:
+        take_up(training, resume)
     return Run(training if on is None else on.job(training), name=name, paused=paused)

@@ -20,6 +20,7 @@ from lab.events import (
     RunFinished,
     RunStarted,
     RunStateChanged,
+    SnapshotWritten,
     StepFinished,
     bus,
 )
@@ -30,7 +31,7 @@ from lab.training.result import Result
 
 RECORDED = (
     RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, LayerMeasured, HyperparameterChanged,
-    RunFinished,
+    SnapshotWritten, RunFinished,
 )  # fmt: skip
 """The kinds of events that a run records of itself, wherever it is carried out."""
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lab.events import ParameterMeasured
+from lab.events import ParameterMeasured, bus
+from lab.optim import Optimizer
 
 BINS = 30
 
@@ -33,6 +34,16 @@ def measured(step: int, name: str, role: str, array: npt.NDArray[Any]) -> Parame
     counts = _counts(scaled, low / largest, high / largest)
     edges = _edges(float(low), float(high))
     return ParameterMeasured(step, name, role, entries.size, norm, float(low), float(high), n_nonfinite, edges, counts)
+
+
+def tell_parameters(step: int, optimizer: Optimizer) -> None:
+    """Tell of every parameter and its gradient as this step found them."""
+    groups = optimizer.groups
+    gradients = {id(p): g.gradients[at] for g in groups for p, at in zip(g.parameters, g.slices, strict=True)}
+    for i, p in enumerate(optimizer.parameters):
+        name = p.name or str(i)
+        bus.emit(measured(step, name, "value", p.value))
+        bus.emit(measured(step, name, "gradient", gradients[id(p)]))
 
 
 def _counts(scaled: npt.NDArray[Any], low: Any, high: Any) -> tuple[int, ...]:

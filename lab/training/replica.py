@@ -7,9 +7,11 @@ this protocol; `lab.parallel.training.data_parallel` fills it in for ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
+from lab.autograd import Tensor
 from lab.data import Batch
 from lab.errors import RunError
 from lab.optim.flat import FlatParameters
@@ -33,13 +35,34 @@ class Replica(Protocol):
     Attributes:
         rank: 0 tells what all have in common.
         world_size: how many copies there are.
+        lacking: collects the parameters that this copy's examples have no gradient for, which others' may
+            have; None where that is an error.
     """
 
     rank: int
     world_size: int
+    lacking: list[Tensor] | None
+
+    def together(self) -> AbstractContextManager[None]:
+        """Forward and backward happen within it: layers that meet the other copies do so there alone."""
+
+    def apart(self) -> AbstractContextManager[None]:
+        """Within it, layers that meet the other copies do with this copy's examples alone."""
+
+    def guilty(self, culprit: int, is_mine: Callable[[], bool]) -> int:
+        """Who spoilt the loss: `culprit`, or, where its numbers reach the others, the first that does so apart."""
+
+    def all_finite(self, is_finite: bool) -> bool:
+        """Whether to go back from this copy's loss: where layers meet in backward, all go or none does."""
 
     def take(self, step: int, batch: Batch) -> Batch:
         """This copy's examples of the batch; there may be none."""
+
+    def differentiate(self, back: Callable[[Batch], float], mine: Batch) -> float:
+        """The loss of these examples; their gradient goes into the groups. `back` does that for a batch."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Go back from this copy's loss, or from this copy's part of it, where that is what layers need."""
 
     def agree(self, loss: float) -> Verdict:
         """Of all losses, each the mean over a copy's own examples (nan without any)."""
@@ -69,10 +92,35 @@ class Alone:
     """
 
     rank, world_size = 0, 1
+    lacking: list[Tensor] | None = None
+
+    def together(self) -> AbstractContextManager[None]:
+        """With nobody."""
+        return nullcontext()
+
+    def apart(self) -> AbstractContextManager[None]:
+        """It is."""
+        return nullcontext()
+
+    def guilty(self, culprit: int, is_mine: Callable[[], bool]) -> int:
+        """Itself."""
+        return culprit
+
+    def all_finite(self, is_finite: bool) -> bool:
+        """Its own is all."""
+        return is_finite
 
     def take(self, step: int, batch: Batch) -> Batch:
         """All of it."""
         return batch
+
+    def differentiate(self, back: Callable[[Batch], float], mine: Batch) -> float:
+        """All at once."""
+        return back(mine)
+
+    def backward(self, loss: Tensor) -> None:
+        """From all of it."""
+        loss.backward()
 
     def agree(self, loss: float) -> Verdict:
         """Its own loss is everybody's."""

@@ -6,16 +6,12 @@ All that happens is said in events; a loss or a gradient that is no number stops
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from lab.autograd import Tensor
+from lab.autograd import Tensor, no_grad
 from lab.data import Batch, Dataset, Loader
-from lab.errors import GradientError, RunError
+from lab.errors import RunError
 from lab.events import (
     Evaluated,
     Event,
@@ -27,41 +23,23 @@ from lab.events import (
     bus,
 )
 from lab.events.gate import clock
-from lab.nn.module import Module, leaf_of
+from lab.nn.module import leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
-from lab.training.diagnosis import origin_of_nonfinite
+from lab.training.bounds import beyond
+from lab.training.diagnosis import finite, origin_of_nonfinite, unlearnable
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
 from lab.training.inside import Inside
 from lab.training.job import BreakpointError, Here
 from lab.training.layers import Watch
-from lab.training.measure import measured
+from lab.training.measure import tell_parameters
 from lab.training.replica import Alone, Replica
 from lab.training.result import Result
+from lab.training.snapshots import Snapshots
+from lab.training.standing import Sound, Standing, buffers_of, named_buffers, restore_buffers
 
 EXPLODED = 3.0
 """A loss of so many times the first one is no state to come back to."""
-
-
-class Sound(NamedTuple):
-    """A state to go back to: the last end of an epoch at which all was finite, or the beginning."""
-
-    step: int
-    accuracy: float
-    optimizer: Snapshot
-    buffers: Mapping[str, npt.NDArray[Any]] = {}
-    """Of the model. They change where it trains in one process only: what remembers calls is refused by ranks."""
-
-
-class Standing(NamedTuple):
-    """Where a training stands between two steps: all that another copy of it needs to stand there too."""
-
-    step: int
-    first_loss: float
-    last_loss: float
-    accuracy: float
-    optimizer: Snapshot
-    sound: Sound
 
 
 class Training(Here):
@@ -69,6 +47,9 @@ class Training(Here):
 
     Attributes:
         replica: this copy's place among those that train together.
+        snapshots: where it is written, None for nowhere.
+        is_resumed: whether it stands where another copy stood, and begins there.
+        tell: takes what all copies have in common to tell, on each of them; None emits it, where this is the first.
     """
 
     def __init__(
@@ -82,6 +63,7 @@ class Training(Here):
         n_epochs: int,
         measure_every: int,
         replica: Replica | None = None,
+        snapshots: Snapshots | None = None,
     ) -> None:
         self.replica = replica or Alone()
         self.model, self.loader, self.validation, self.loss, self.optimizer = model, loader, validation, loss, optimizer
@@ -91,10 +73,13 @@ class Training(Here):
         self._batches: Iterator[Batch] = iter(())
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
         self._first_loss = math.nan
-        self._sound = Sound(0, math.nan, optimizer.snapshot(), self._buffers())
+        self._sound = Sound(0, math.nan, optimizer.snapshot(), buffers_of(self.model))
+        self._remembering = [tensor for _, tensor in named_buffers(self.model)]
         self._bounds: dict[str, float] = {}
         self._watch: Watch | None = None  # of the step that is done now
         self._broke_at = 0  # the step in which a bound held last: done again, it passes
+        self.snapshots, self.is_resumed = snapshots, False
+        self.tell: Callable[[Event], object] | None = None
 
     @property
     def epoch(self) -> int:
@@ -123,24 +108,29 @@ class Training(Here):
         if self._tells:
             n_parameters = sum(p.size for p in self.optimizer.parameters)
             model, optimizer = " ".join(repr(self.model).split()), repr(self.optimizer)
-            bus.emit(RunStarted(run, self.n_steps, self.n_epochs, n_parameters, model, optimizer))
+            self._say(RunStarted(run, self.n_steps, self.n_epochs, n_parameters, model, optimizer))
             for name, value in self.hyperparameters.items():
-                bus.emit(HyperparameterChanged(0, name, value))
-        self._look_back()
+                self._say(HyperparameterChanged(self.step, name, value))
+        if not self.is_resumed:
+            self._look_back()
 
     def advance(self) -> RunError | None:
         start = clock()
         batch = self._batch = self._batch or self._next_batch()
         step, groups = self.step + 1, self.optimizer.groups
+        remembered = [(tensor, tensor.value) for tensor in self._remembering]
         mine = self.replica.take(step, batch)
-        own = self._differentiate(mine)
+        own = self.replica.differentiate(self._differentiate, mine)
         loss, culprit = self.replica.agree(own)
         if culprit >= 0:
+            for tensor, value in remembered:  # what the layers learned from this batch is no number either
+                tensor.value = value
+            culprit = self.replica.guilty(culprit, lambda: not math.isfinite(self._loss_of(mine)))
             return self._trouble(f"the loss became {own}", culprit, mine)  # only the culprit's words are heard
         self.replica.reduce(groups)
-        if not _finite(group.gradients for group in groups):
+        if not finite(group.gradients for group in groups):
             own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
-            culprit = self.replica.culprit(not _finite(found for found in own_gradients if found is not None))
+            culprit = self.replica.culprit(not finite(found for found in own_gradients if found is not None))
             return self._trouble("a gradient became nan or inf", culprit, mine)
         norm = self.optimizer.gradient_norm() if self._wants_norm else 0.0
         if held := self._beyond(step, loss, norm):
@@ -158,16 +148,10 @@ class Training(Here):
 
     def _beyond(self, step: int, loss: float, norm: float) -> BreakpointError | None:
         """What to return when a bound is passed, the same on all copies; a step that is done again passes."""
-        found = {"loss": loss, "gradient": norm}
-        above = [(n, bound) for n, bound in self._bounds.items() if found[n] > bound]
-        if not above or step == self._broke_at:
-            return None
-        self._broke_at = step
-        name, bound = above[0]
-        what = f"{'the loss' if name == 'loss' else 'the norm of the gradient'} of step {step:,}"
-        limit = f"{bound:g}".replace("-", "\N{MINUS SIGN}")
-        return BreakpointError(f"{what} is above {limit}, before its update", given=f"{found[name]:.6g}",
-                     hint="the update is not done yet: run.resume() goes on, run.rewind() goes back")  # fmt: skip
+        above = beyond(self._bounds, {"loss": loss, "gradient": norm}, step) if step != self._broke_at else None
+        if above is not None:
+            self._broke_at = step
+        return above
 
     def _update(self, step: int, loss: float, batch: Batch, start: float, norm: float) -> None:
         """The end of a step that began at `start`: the gradients are in the groups, and all of them are finite.
@@ -181,9 +165,16 @@ class Training(Here):
         self.replica.updated(self.optimizer.groups)
         self.step, self.last_loss, self._batch = step, loss, None
         if self._tells:
-            bus.emit(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (clock() - start)))
+            self._say(StepFinished(step, epoch, loss, len(batch.inputs), 1000 * (clock() - start)))
         if step % len(self.loader) == 0:
             self._look_back()
+        if self.snapshots is not None and self.tell is None:  # ranks write when all of them have the step
+            self.snapshots.write_if_due(self)
+
+    def _loss_of(self, mine: Batch) -> float:
+        """Without a gradient; 0 without examples."""
+        with no_grad():
+            return loss_of(self.model, self.loss, mine)[1].item() if len(mine.inputs) else 0.0
 
     def _differentiate(self, mine: Batch) -> float:
         """Forward and backward for these examples: the loss; the gradient, if that is finite, is in the groups."""
@@ -192,28 +183,27 @@ class Training(Here):
                 group.gradients[...] = 0
             return math.nan
         self._watch = watch = Watch() if self._measures(self.step + 1, LayerMeasured) else None
-        with watch or nullcontext():
-            _, loss = loss_of(self.model, self.loss, mine)
-        if not loss.requires_grad:
-            raise unlearnable()
-        value: float = loss.item()
-        if math.isfinite(value):
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.gather()
+        with self.replica.together():
+            with watch or nullcontext():
+                _, loss = loss_of(self.model, self.loss, mine)
+            if not loss.requires_grad:
+                raise unlearnable()
+            value: float = loss.item()
+            if self.replica.all_finite(math.isfinite(value)):
+                self.optimizer.zero_grad()
+                self.replica.backward(loss)
+                self.optimizer.gather(self.replica.lacking)
         return value
 
     def set(self, name: str, value: float) -> None:
         self.optimizer.set(name, value)
         if self._tells:
-            bus.emit(HyperparameterChanged(self.step, name, value))
+            self._say(HyperparameterChanged(self.step, name, value))
 
     def rewind(self) -> None:
         self.step, self.accuracy, snapshot, buffers = self._sound
         self.optimizer.restore(snapshot)
-        own = dict(self._named_buffers())
-        for name, value in buffers.items():
-            own[name].value = value.copy()
+        restore_buffers(self.model, buffers)
         self.optimizer.zero_grad()
         self._batch, self._batches, self._broke_at = None, iter(()), 0
 
@@ -224,12 +214,14 @@ class Training(Here):
     def standing(self) -> Standing:
         """Where it stands; the arrays are copies."""
         optimizer = self.optimizer.snapshot()
-        return Standing(self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound)
+        return Standing(self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound,
+                        buffers_of(self.model))  # fmt: skip
 
     def stand(self, at: Standing) -> None:
         """Stand where another copy does."""
-        self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound = at
+        self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound, buffers = at
         self.optimizer.restore(optimizer)
+        restore_buffers(self.model, buffers)
         self._batch, self._batches = None, self.loader.epoch(self.epoch, self.step % len(self.loader))
 
     def result(self, run: str, state: str, elapsed_ms: float) -> Result:
@@ -246,14 +238,8 @@ class Training(Here):
         """Layers, parameters and gradients as this step found them."""
         for event in self._watch.events(step) if self._watch is not None else ():
             bus.emit(event)
-        if not self._measures(step, ParameterMeasured):
-            return
-        groups = self.optimizer.groups
-        gradients = {id(p): g.gradients[at] for g in groups for p, at in zip(g.parameters, g.slices, strict=True)}
-        for i, p in enumerate(self.optimizer.parameters):
-            name = p.name or str(i)
-            bus.emit(measured(step, name, "value", p.value))
-            bus.emit(measured(step, name, "gradient", gradients[id(p)]))
+        if self._measures(step, ParameterMeasured):
+            tell_parameters(step, self.optimizer)
 
     def _measures(self, step: int, kind: type[Event]) -> bool:
         """Whether this copy measures at a step what somebody wants to hear of."""
@@ -265,30 +251,24 @@ class Training(Here):
         sound, loss = self._is_finite(), self.last_loss
         if self.validation is not None:
             loss, self.accuracy = self.replica.shared(self._evaluate(self.validation))
+            if self._tells:
+                epoch, n = self.step // len(self.loader), len(self.validation.inputs)
+                self._say(Evaluated(self.step, epoch, "test", loss, self.accuracy, n))
             sound = sound and math.isfinite(loss)
         if math.isnan(self._first_loss):
             self._first_loss = loss
         if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
-            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot(), self._buffers())
-
-    def _buffers(self) -> dict[str, npt.NDArray[Any]]:
-        return {name: tensor.value.copy() for name, tensor in self._named_buffers()}
-
-    def _named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        return self.model.named_buffers() if isinstance(self.model, Module) else iter(())
+            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot(), buffers_of(self.model))
 
     def _is_finite(self) -> bool:
         """Whether all parameters are, the same on all ranks."""
-        return _finite(group.values for group in self.optimizer.groups)
+        return finite(group.values for group in self.optimizer.groups)
 
     def _evaluate(self, validation: Dataset) -> tuple[float, float]:
         """Loss and accuracy; on rank 0 alone, so that they are what `evaluate` finds."""
         if self.replica.rank:
             return math.nan, math.nan
         found = evaluate(self.model, validation, loss=self.loss)
-        if bus.listeners:
-            epoch = self.step // len(self.loader)
-            bus.emit(Evaluated(self.step, epoch, "test", found.loss, found.accuracy, found.n_examples))
         return found.loss, found.accuracy
 
     def _trouble(self, problem: str, culprit: int, mine: Batch) -> RunError:
@@ -303,22 +283,15 @@ class Training(Here):
     def _diagnosed(self, problem: str, culprit: int, mine: Batch) -> RunError:
         given, cure = "each rank's own is finite, their sum is not", ""
         if culprit >= 0:
-            given, cure = origin_of_nonfinite(self.model, self.loss, mine, self.optimizer.parameters, self.step)
+            with self.replica.apart():
+                given, cure = origin_of_nonfinite(self.model, self.loss, mine, self.parameters, self.step)
         back = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
         return RunError(problem, given=given, hint=cure or back)
 
     @property
     def _tells(self) -> bool:
-        """Whether this copy shall emit what all copies have in common."""
-        return bool(bus.listeners) and self.replica.rank == 0
+        """Whether this copy shall tell what all copies have in common."""
+        return self.tell is not None or (bool(bus.listeners) and self.replica.rank == 0)
 
-
-def unlearnable() -> GradientError:
-    """What to raise for a loss that no gradient leads back from."""
-    given = "a loss that no parameter leads to by operations on tensors"
-    hint = "in forward and loss, .numpy(), .item(), float() and no_grad() lose the gradient"
-    return GradientError("this loss cannot be learned from", given=given, hint=hint)
-
-
-def _finite(arrays: Iterable[npt.NDArray[Any]]) -> bool:
-    return all(np.isfinite(array).all() for array in arrays)
+    def _say(self, event: Event) -> None:
+        (self.tell or bus.emit)(event)

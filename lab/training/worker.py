@@ -21,7 +21,7 @@ from lab.errors import MeshError, RunError
 from lab.events import ORIGIN, Origin, RunFinished, RunStateChanged, bus
 from lab.events.gate import clock
 from lab.events.recording import Recording
-from lab.training.blas import one_blas_thread
+from lab.kernels.blas import one_blas_thread
 from lab.training.job import BreakpointError, Job
 from lab.training.registry import unique_name
 from lab.training.result import Result

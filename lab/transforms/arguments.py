@@ -110,10 +110,21 @@ def taken(x: Any, what: str) -> Tensor:
     if array is None:
         raise UnsupportedError(
             f"{what} takes numbers only",
-            given=f"{type(x).__name__} {x!r}"[:60],
-            hint=f"for anything else close over it: lab.{what}(lambda x: f(x, other))",
+            given=_said(x),
+            hint=_method_hint(x, what) or f"for anything else close over it: lab.{what}(lambda x: f(x, other))",
         )
     return wrap(array)
+
+
+def _said(x: Any) -> str:
+    return f"{type(x).__name__} {x!r}"[:60]
+
+
+def _method_hint(x: Any, what: str) -> str:
+    """What to write where x may be the `self` of a method under a decorator; "" where it is none."""
+    if type(x).__module__ in ("builtins", "numpy", "types") or isinstance(x, type):
+        return ""
+    return f"of a method write self.f = lab.{what}(self.f) in __init__; anything else is closed over"
 
 
 def floating(x: Any, what: str) -> Tensor:
@@ -126,8 +137,8 @@ def floating(x: Any, what: str) -> Tensor:
     if array is None or array.dtype.kind != "f":
         raise TransformError(
             f"{what} needs float inputs",
-            given=f"{type(x).__name__} {x!r}"[:60] if array is None else f"{array.dtype} of shape {array.shape}",
-            hint="write 2.0 instead of 2, or choose argnums",
+            given=_said(x) if array is None else f"{array.dtype} of shape {array.shape}",
+            hint=(array is None and _method_hint(x, what)) or "write 2.0 instead of 2, or choose argnums",
         )
     return array if isinstance(array, Tensor) else wrap(array)
 
@@ -144,7 +155,7 @@ def returned(x: Any, what: str) -> Tensor:
     if array is None:
         raise UnsupportedError(
             f"{what} returns numbers only",
-            given=f"{type(x).__name__} {x!r}"[:60],
+            given=_said(x),
             hint="return tensors, arrays or numbers",
         )
     return wrap(array)

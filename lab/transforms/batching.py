@@ -25,7 +25,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_nam
             tuple with one for each, or with containers of axes for the leaves of an argument. Keyword arguments are
             mapped over axis 0.
         out_axes: where the mapped axis goes; one for every output, or a container of them.
-        axis_name: lets collectives (`lab.all_reduce`) inside f meet the other members.
+        axis_name: lets collectives inside f meet the other members: all_reduce, all_gather, reduce_scatter, broadcast,
+            all_to_all, shift, permute; axis_index and axis_size tell who is there.
 
     Raises:
         ShapeError: mapped axes of different lengths, or an axis that an argument does not have.
@@ -43,9 +44,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_nam
     @functools.wraps(f)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         flat, structure = tree.flatten((args, kwargs))
-        axes = _in_axes(in_axes, args) + [0] * len(tree.flatten(kwargs)[0])
+        axes = in_axes_of(in_axes, args) + [0] * len(tree.flatten(kwargs)[0])
         values = [x if a is None else taken(x, "vmap") for x, a in zip(flat, axes, strict=True)]
-        interp = Batch(_size(values, axes, in_axes), axis_name)
+        interp = Batch(size_of(values, axes, in_axes), axis_name)
         given = zip(flat, values, axes, strict=True)
         inputs = [x if a is None else Tracer(interp, _front(v, a), a) for x, v, a in given]
         out = _run(interp, f, *tree.unflatten(structure, inputs))
@@ -56,7 +57,16 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_nam
     return mapped
 
 
-def _in_axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
+def in_axes_of(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
+    """The mapped axis of each leaf of positional arguments.
+
+    Raises:
+        ArgumentError: axes that do not fit the arguments.
+
+    Example:
+        >>> in_axes_of((0, None), ((1.0, 2.0), 3.0))
+        [0, 0, None]
+    """
     axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if isinstance(axes, tuple) and len(axes) != len(args):
         raise ArgumentError(
@@ -67,15 +77,26 @@ def _in_axes(in_axes: Any, args: tuple[Any, ...]) -> list[int | None]:
     return axes_of(axes, args, "in_axes", none=True)
 
 
-def _size(values: list[Any], axes: list[int | None], in_axes: Any) -> int:
-    sizes = [v.shape[normal_axes(a, v.ndim, op="vmap")[0]] for v, a in zip(values, axes, strict=True) if a is not None]
+def size_of(values: list[Any], axes: list[int | None], in_axes: Any, word: str = "vmap") -> int:
+    """The length of the mapped axes.
+
+    Raises:
+        ShapeError: they differ, or an argument has no such axis.
+        ArgumentError: nothing is mapped.
+
+    Example:
+        >>> import numpy as np
+        >>> size_of([np.ones((2, 3)), 1.0], [-1, None], (-1, None))
+        3
+    """
+    sizes = [v.shape[normal_axes(a, v.ndim, op=word)[0]] for v, a in zip(values, axes, strict=True) if a is not None]
     if not sizes:
         raise ArgumentError(
-            "vmap has nothing to map over", given=f"in_axes={in_axes}", hint="give an axis to some argument"
+            f"{word} has nothing to map over", given=f"in_axes={in_axes}", hint="give an axis to some argument"
         )
     if len(set(sizes)) > 1:
         raise ShapeError(
-            "vmap needs mapped axes of one length",
+            f"{word} needs mapped axes of one length",
             given=", ".join(map(str, sizes)),
             hint="use in_axes=None for shared arguments",
         )
@@ -84,8 +105,8 @@ def _size(values: list[Any], axes: list[int | None], in_axes: Any) -> int:
 
 def _run(interp: Batch, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     state, name = STATE.get(), interp.axis_name
-    if name and any(name == other for other, _ in FRAMES.get()):
-        raise ArgumentError("an enclosing vmap has this axis name", given=repr(name), hint="choose another name")
+    if name and any(name == other for other, _ in state.axes):
+        raise ArgumentError("an axis has this name already", given=repr(name), hint="choose another name")
     frames = (*FRAMES.get(), (name, interp)) if name else FRAMES.get()
     token = FRAMES.set(frames)
     try:

@@ -23,6 +23,7 @@ from lab.config import STATE
 from lab.errors import TransformError
 from lab.events.bus import bus
 from lab.graph.ir import Literal
+from lab.graph.keys import Draw
 from lab.graph.make import Trace, trace
 from lab.ops import broadcast_to
 from lab.ops.primitive import Op, Rule
@@ -188,10 +189,10 @@ def _refuse_closures(call: Call, outs: Sequence[Any], level: int) -> None:
             raise _around(call, o)
 
 
-def _around(call: Call, x: Tensor) -> TransformError:
+def _around(call: Call, x: Tensor | Draw) -> TransformError:
     return TransformError(
         f"{call.name} has a rule of its own, and uses a value that is not among its arguments",
-        given=repr(x)[:60] if isinstance(x, Tracer) else "a tensor that requires a gradient",
+        given=repr(x)[:60] if isinstance(x, Tracer | Draw) else "a tensor that requires a gradient",
         hint="make it an argument, so that the rule can say its gradient; or detach it",
     )
 
@@ -250,7 +251,7 @@ def _traced(call: Call, values: Sequence[Any], top: Trace) -> list[Any]:
     weak = [isinstance(v, Tracer) and v.weak for v in values]
     inner, _ = trace(call.primal, [o.item() if w else o for o, w in zip(ones, weak, strict=True)], {}, weak=True)
     for c in inner.captured:
-        if isinstance(c, Tracer):
+        if isinstance(c, Tracer | Draw):
             raise _around(call, c)
     values_out = [np.asarray(a.value) if isinstance(a, Literal) else a.spec for a in inner.outputs]
     layout = [Spec(tuple(v.shape), v.dtype) for v in values_out]

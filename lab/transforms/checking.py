@@ -21,6 +21,7 @@ from lab.checks import whole
 from lab.errors import ArgumentError, GradientError
 from lab.events.cells import cell_of
 from lab.ops.primitive import Op
+from lab.ops.random import repeating
 from lab.transforms.arguments import function
 from lab.transforms.gradients import run
 from lab.transforms.problem import Problem, differences
@@ -35,6 +36,8 @@ def check_grads(
     f: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = MODES, *, raises: bool = True
 ) -> GradientReport:
     """Compare the derivatives of f with differences, entry by entry.
+
+    Random keys that f draws are those of its first call each time, or there would be nothing to compare.
 
     Args:
         f: takes floats, or containers with them, returns tensors or containers; what is no float stays as it is.
@@ -68,7 +71,7 @@ def check_grads(
         raise ArgumentError(
             "check_grads needs a tuple of arguments", given=type(args).__name__, hint="lab.check_grads(f, (x, y))"
         )
-    problem = Problem.of(f, args)
+    problem = Problem.of(repeating(f), args)
     checks = _checks(problem, order, modes)
     fault = None if all(c.ok for c in checks) else _fault(problem, order, modes)
     report = GradientReport(getattr(f, "__name__", type(f).__name__), tuple(checks), fault, problem.tolerance)

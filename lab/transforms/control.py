@@ -74,6 +74,8 @@ def while_loop(
 ) -> Any:
     """What a carry becomes by turns of `body(carry) -> carry`, as long as `test(carry)` holds.
 
+    With `max_steps` it stops after so many turns without an error, even where `test` still holds.
+
     Every turn must keep containers, shapes and dtypes. Python numbers in init become arrays of the dtype that the body
     makes (without a turn they keep their own, where nothing is traced). Under a `vmap` whose members differ the loop
     goes on while any of them does, and those that are done keep their values.
@@ -220,7 +222,11 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     """
     function(body, "fori_loop")
     if not isinstance(lower, Tensor) and not isinstance(upper, Tensor):
-        numbers = np.arange(operator.index(lower), operator.index(upper))
+        try:
+            numbers = np.arange(operator.index(lower), operator.index(upper))
+        except TypeError:
+            raise ArgumentError("fori_loop counts by whole numbers", given=f"{lower!r} to {upper!r}"[:60],
+                                hint="lab.fori_loop(0, 3, body, init)") from None  # fmt: skip
         return scan(lambda carry, i: (body(i, carry), None), init, numbers)[0]
     end = while_loop(
         lambda state: state[0] < upper, lambda state: (state[0] + 1, body(state[0], state[1])), (lower, init)

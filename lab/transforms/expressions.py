@@ -15,6 +15,7 @@ import numpy as np
 from lab.autograd.display import mimebundle
 from lab.errors import ArgumentError, UnsupportedError
 from lab.graph.ir import Graph, Literal, Var
+from lab.graph.keys import require_no_draws
 from lab.graph.make import trace
 from lab.kernels.formula import Formula
 from lab.ops.primitive import Op
@@ -50,6 +51,7 @@ def symbolic(f: Callable[..., Any], *like: Any) -> Expression:
     args = list(like) or [1.0] * len(names)
     arrays = [np.asarray(floating(a, "symbolic").numpy()) for a in args]
     graph = trace(f, [np.ones(a.shape) for a in arrays], {}, weak=False)[0]
+    require_no_draws(graph, "written as an expression")
     if len(graph.outputs) != 1 or np.size(_shaped(graph.outputs[0])) != 1:
         raise ArgumentError(
             "symbolic needs a function that returns one number",

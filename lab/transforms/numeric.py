@@ -16,9 +16,11 @@ from lab import tree
 from lab.autograd.tensor import Tensor
 from lab.errors import ArgumentError, GradientError, LabError
 from lab.graph.ir import Graph, Literal
+from lab.graph.keys import drawn
 from lab.graph.make import trace
 from lab.graph.regions import Region
 from lab.kernels.formula import Formula
+from lab.ops.random import repeating
 from lab.transforms.arguments import floating, function, returned
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -89,7 +91,7 @@ def _differences(
     f: Callable[[Any], Any], x: Any, method: str, h: float | None, what: str, check: Callable[[Any], None]
 ) -> tuple[Any, tuple[int, ...]]:
     """(derivatives by each leaf, shape of the output)."""
-    function(f, what)
+    f = repeating(function(f, what))
     if method not in METHODS:
         raise ArgumentError(f"{what} does not know this method", given=repr(method)[:40], hint=", ".join(METHODS))
     if h is not None and not 0 < h < np.inf:
@@ -171,8 +173,11 @@ def _complexly(
 
     try:
         graph = trace(f, (tree.unflatten(structure, arrays),), {}, weak=False)[0]
-        captured = [c.numpy() if isinstance(c, Tensor) else c for c in graph.captured]
-        run: Callable[[list[Array]], Any] = lambda values: _on_complex(graph, [*values, *captured])[0]  # noqa: E731
+
+        def run(values: list[Array]) -> Any:
+            captured = [c.numpy() if isinstance(c, Tensor) else c for c in drawn(graph.captured)]
+            return _on_complex(graph, [*values, *captured])[0]
+
     except LabError:  # it looks at numbers, or is written in NumPy functions that no tensor knows
         run = itself
 

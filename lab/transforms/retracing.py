@@ -20,6 +20,7 @@ from lab.autograd.tensor import Tensor
 from lab.errors import TransformError
 from lab.graph.execute import run
 from lab.graph.ir import Graph, Literal, Var
+from lab.graph.keys import Draw
 from lab.graph.make import Trace, trace
 from lab.ops import broadcast_to
 from lab.ops.primitive import Op
@@ -34,7 +35,7 @@ def retraced(f: Callable[..., Sequence[Any]], inputs: Sequence[Var | Spec]) -> G
     made, _ = trace(f, [standin(v) for v in inputs], {}, weak=True)
     constants = {}
     for v, c in zip(made.inputs[len(inputs) :], made.captured, strict=True):
-        if isinstance(c, Tracer) or c.node is not None:
+        if isinstance(c, Tracer | Draw) or c.node is not None:
             raise TransformError(
                 "a rule inside a branch or a loop uses a value that is not among its operands",
                 given=repr(c)[:60],

@@ -115,14 +115,18 @@ def firm_carry(turn: Turn, flat: list[Any], names: Sequence[str], what: str) -> 
     return _firm(lambda leaves, _: (turn(leaves), []), flat, [], names, what)
 
 
-def _firm(step: Step, flat: list[Any], rows: Sequence[Spec], names: Sequence[str], what: str) -> list[Any]:
+def _firm(
+    step: Step, flat: list[Any], rows: Sequence[Spec], names: Sequence[str], what: str, *, runs: bool = True
+) -> list[Any]:
     if not any(map(gives_way, flat)):
         return flat
-    graph = _step(step, flat, rows, names, what)
+    graph = _step(step, flat, rows, names, what, runs=runs)
     return [firm(x, a.spec.dtype) if gives_way(x) else x for x, a in zip(flat, graph.outputs, strict=False)]
 
 
-def _step(step: Step, flat: list[Any], rows: Sequence[Spec], names: Sequence[str], what: str) -> Graph:
+def _step(
+    step: Step, flat: list[Any], rows: Sequence[Spec], names: Sequence[str], what: str, *, runs: bool = True
+) -> Graph:
     """The graph of a turn: of the carry and a row."""
     n = len(flat)
 
@@ -135,7 +139,7 @@ def _step(step: Step, flat: list[Any], rows: Sequence[Spec], names: Sequence[str
 
         return [*settled(turn, list(values[:n]), names, what), *ys]
 
-    return trace(run, [standin(x) for x in (*flat, *rows)], {}, weak=True, region=True)[0]
+    return trace(run, [standin(x) for x in (*flat, *rows)], {}, weak=True, region=True, runs=runs)[0]
 
 
 def loop(go: Callable[[list[Any]], Any], turn: Turn, flat: list[Any], names: Sequence[str]) -> list[Any]:
@@ -152,8 +156,8 @@ def scan(
 ) -> tuple[list[Any], list[Any]]:
     """What `lab.scan` gives in a graph."""
     specs = [Spec(tuple(x.shape[1:]), np.dtype(x.dtype)) for x in rows]
-    flat = _firm(step, flat, specs, names, what)
-    (body,), captured = closed([_step(step, flat, specs, names, what)])
+    flat = _firm(step, flat, specs, names, what, runs=n > 0)
+    (body,), captured = closed([_step(step, flat, specs, names, what, runs=n > 0)])
     n_carry = len(flat)
     made = SCAN(
         *captured, *flat, *rows, body=body, n_fixed=len(captured), n_carry=n_carry, length=n, reverse=bool(reverse)

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lab
 from lab.errors import ArgumentError, GradientError, LabError, RecordingError
 from lab.events import EVENTS, OperandKept, OpRecorded, ParametersKept, Recording, bus
 from lab.ops import PRIMITIVES
+from tests.slices import sliced
 
 EVERY = 100_000
 """So many paths that all are given."""
@@ -30,21 +31,26 @@ def room(why, dtype):
     return 64 * float(np.finfo(dtype).eps) * math.fsum(sizes)
 
 
-def assert_explained(why, dtype="float64"):
-    """Everything is a path, each path multiplies to its share, and the shares add up to the run's number."""
+def assert_explained(why, dtype="float64", rounding=0.0):
+    """Everything is a path, each path multiplies to its share, and the shares add up to the run's number.
+
+    Args:
+        rounding: room for what a rule rounded inside, where that is more than its result shows.
+    """
     assert not why.others
     assert why.n_open == 0
     assert why.rest == 0
     for path in why.paths:
         assert math.isclose(math.prod(path.factors), path.share, rel_tol=1e-12)
         assert len(path.factors) == len(path.places) == len(path.operands) + 1
-    assert abs(math.fsum(p.share for p in why.paths) - why.gradient) <= room(why, dtype)
-    assert why.error <= room(why, dtype)
+    assert abs(math.fsum(p.share for p in why.paths) - why.gradient) <= room(why, dtype) + rounding
+    assert why.error <= room(why, dtype) + rounding
 
 
 # --- every op of the table ---------------------------------------------------------------------------------------
 
 
+@sliced("dtype")
 @pytest.mark.parametrize(("op", "sample", "dtype"), CASES)
 def test_the_shares_of_every_op_add_up_to_its_gradient(op, sample, dtype):
     drawn = sample.draw(seed=3, dtype=dtype)
@@ -128,6 +134,20 @@ def jacobians(step, values):
     }[step]()
 
 
+def terms(step, values):
+    """How large the summands of each entry of these Jacobians are: rounding is of their size, not of what they leave.
+
+    1 - tanh(x)**2 has no digit left where tanh is nearly 1, and a softmax that is nearly sure likewise.
+    """
+    if step == "tanh":
+        return [np.diag(1 + np.tanh(values[0]) ** 2)]
+    if step == "softmax":
+        e = np.exp(values[0] - values[0].max())
+        s = e / e.sum()
+        return [np.diag(s) + np.outer(s, s)]
+    return [np.abs(d) for d in jacobians(step, values)]
+
+
 def applied(step, operands):
     x, y = operands[0], operands[-1]
     return {
@@ -148,6 +168,9 @@ programs = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5), st.inte
 
 
 @given(programs, st.sampled_from(["float64", "float32"]), st.integers(0, 2), st.integers(0, 1000))
+@example([("add", 0, 0), ("add", 1, 1), ("tanh", 2, 0)], "float32", 0, 438)  # 1 - tanh**2 of a tanh that is nearly 1
+@example([("matmul", 0, 0), ("getitem", 1, 0), ("softmax", 2, 0)], "float32", 0, 438)  # a softmax that is nearly sure
+@example([("matmul", 0, 0), ("matmul", 1, 0), ("softmax", 2, 0), ("relu", 3, 0)], "float64", 2, 438)
 def test_the_paths_are_those_that_brute_force_finds(program, dtype, entry, seed):
     start = np.random.default_rng(seed).normal(size=3).astype(dtype)
     x = lab.tensor(start, requires_grad=True, name="x")
@@ -161,33 +184,36 @@ def test_the_paths_are_those_that_brute_force_finds(program, dtype, entry, seed)
     values = [t.numpy().astype(np.float64) for t in tensors]
 
     def shares(k, j):
-        """Of every path from entry j of tensor k to the last."""
+        """Of every path from entry j of tensor k to the last: its share, and the size of what was rounded."""
         if k == len(tensors) - 1:
-            yield [1.0, -2.0, 0.5][j]
+            yield [1.0, -2.0, 0.5][j], [1.0, 2.0, 0.5][j]
         for n, (step, picked) in enumerate(made, start=1):
             for operand, source in enumerate(picked):
                 if source == k:
-                    column = jacobians(step, [values[p] for p in picked])[operand][:, j]
-                    yield from (d * rest for to, d in enumerate(column) if d for rest in shares(n, to))
+                    given = [values[p] for p in picked]
+                    column, sizes = (f(step, given)[operand][:, j] for f in (jacobians, terms))
+                    yield from ((column[to] * rest, sizes[to] * size)
+                                for to in range(3) if column[to] for rest, size in shares(n, to))  # fmt: skip
 
-    expected = sorted(s for s in shares(0, entry) if s)
+    told = list(shares(0, entry))
+    expected = sorted(s for s, _ in told if s)
     if x.grad is None or not expected:
         return
     exact = dtype == "float64"
     why = lab.why(x, entry, recording=rec, n_paths=EVERY, budget=EVERY)
     # What flows into a gradient that is zero as a whole is not followed: its parts cancel, and the books still balance.
     found = sorted(p.share for p in why.paths)
-    assert_explained(why, dtype)
-    size = sum(map(abs, expected))
-    assert math.isclose(math.fsum(expected), why.gradient, abs_tol=(1e-13 if exact else 1e-5) * size)
+    rounding = (1e-13 if exact else 1e-5) * sum(size for _, size in told)
+    assert_explained(why, dtype, rounding)
+    assert math.isclose(math.fsum(expected), why.gradient, abs_tol=rounding)
+    close = {"rtol": 1e-9 if exact else 1e-3, "atol": rounding}
     if len(found) == len(expected):
-        close = {"rtol": 1e-9, "atol": 1e-13 * size} if exact else {"rtol": 1e-3, "atol": 1e-6 * size}
         np.testing.assert_allclose(found, expected, **close)
     few = lab.why(x, entry, recording=rec, n_paths=2)
-    assert few.error <= room(few, dtype) + (1e-13 if exact else 1e-5) * size
+    assert few.error <= room(few, dtype) + rounding
     assert len(few.paths) == min(2, len(found))
     if few.certain and all(s > 0 for s in expected):  # nothing cancels: then the largest are the largest
-        np.testing.assert_allclose([p.share for p in few.paths], expected[::-1][:2], rtol=1e-9 if exact else 1e-3)
+        np.testing.assert_allclose([p.share for p in few.paths], expected[::-1][:2], **close)
 
 
 # --- what real runs do -------------------------------------------------------------------------------------------

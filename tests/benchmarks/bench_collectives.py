@@ -1,7 +1,8 @@
 """All-reduce of float32 from 4 KiB to 64 MiB on 2 and 4 Dask workers, and how fast a cluster starts and a launch fails.
 
-Beside our sockets: gloo where torch is installed, MPI where mpi4py and mpiexec are, and a plain copy of the buffer as
-the floor. All contestants live at once, in processes of their own, and take turns block by block: a busy machine hits
+Beside our shared memory and our sockets: gloo where torch is installed, MPI where mpi4py and mpiexec are, and a plain
+copy of the buffer as the floor.
+All contestants live at once, in processes of their own, and take turns block by block: a busy machine hits
 all.
 On virtual machines gloo's small sizes measure how an idle core wakes up; compare small sizes with MPI.
 """
@@ -31,6 +32,7 @@ from lab.parallel.cluster.cluster import Cluster
 
 SIZES = [4 << 10 << 2 * i for i in range(8)]
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "11"))
+WAYS = ("shared", "unix", "tcp")
 BLOCK = 0.02
 """Seconds of a block at half a GB/s."""
 
@@ -171,7 +173,7 @@ def compare(world_size, folder):
             starts["gloo"] = as_processes("gloo", world_size, started)
         if importlib.util.find_spec("mpi4py") and mpiexec():
             starts["mpi"] = as_processes("mpi", world_size, started)
-        for transport in ("unix", "tcp"):
+        for transport in WAYS:
             starts[transport] = on_workers(transport, "ring", world_size, started)
         contestants = [Contestant(name, world_size, folder, start, conversation) for name, start in starts.items()]
         times = {(c.name, n): [] for c in contestants for n in SIZES}
@@ -207,7 +209,7 @@ def show(world_size, names, times):
         for name in names:
             print(f"  {name:14s}" + "".join(f"{best[name, n] * 1e6:12.1f}" for n in SIZES))
         for peer in [name for name in ("gloo", "mpi") if name in names]:
-            for name in ("unix", "tcp"):
+            for name in WAYS:
                 ratios = "".join(f"{best[peer, n] / best[name, n]:12.2f}" for n in SIZES)
                 print(f"  {f'{peer} / {name}':14s}{ratios}", flush=True)
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from compilers import compiling_torch, jax_engine
 
 import lab
 from lab import ops
@@ -226,4 +227,12 @@ def micrograd_engine() -> Any:
     )
 
 
-PEERS: dict[str, Callable[[], Any]] = {"torch": torch_engine, "micrograd": micrograd_engine}
+def compiled_torch_engine() -> Any:
+    """torch with its losses compiled, or None."""
+    torch = _module("torch")
+    return None if torch is None else compiling_torch(torch, torch_engine())
+
+
+PEERS: dict[str, Callable[[], Any]] = {
+    "torch": torch_engine, "micrograd": micrograd_engine, "torch.compile": compiled_torch_engine, "jax.jit": jax_engine,
+}  # fmt: skip

@@ -15,29 +15,52 @@ from lab.events import (
     ActionFinished,
     BackwardFinished,
     BackwardStarted,
+    BucketStepTold,
+    BucketsTimed,
+    BuildMeasured,
+    CacheHit,
+    CallMeasured,
+    CaptureCompared,
     ChoiceKnown,
     ChunkMoved,
     CostMeasured,
+    EquationRan,
     ErrorMeasured,
     Evaluated,
+    GraphMade,
+    GraphRunBegun,
     JacobianCompared,
     LayerMeasured,
     LeafUsed,
+    MemoryPlanMade,
     MemorySampled,
     NodeVisited,
     OpBatched,
     OpRecorded,
+    OrderMeasured,
     ParameterMeasured,
     PassFinished,
+    PrefetchRunBegun,
+    RankLost,
     RankStarted,
     Recording,
     ReplicaAdvanced,
+    RootLinkBegun,
+    RootLinkMeasured,
     RuleApplied,
+    RunHeld,
     SlopesMeasured,
+    SpreadMeasured,
+    StageRan,
     StepFinished,
     SwellMeasured,
     TangentPushed,
+    TimeMeasured,
+    TimeSimulated,
+    Traced,
+    ValuePlaced,
     ValueSeen,
+    WorkerHandled,
     WorkerSeen,
 )
 from widgets.pictures.chart import Chart
@@ -63,7 +86,7 @@ READ = """region => {
   const plot = region.querySelector(".lab-plot");
   const plain = values => values ? Array.from(values, v => Number.isFinite(v) || typeof v === "string" ? v : null) : [];
   const lines = [...(plot?.querySelectorAll(".scatterlayer .trace") ?? [])].map(g => {
-    const d = g.querySelector(".js-line")?.getAttribute("d");
+    const d = [...g.querySelectorAll(".js-line")].map(path => path.getAttribute("d")).join(" ");  // one for each piece
     return d ? d.match(/-?[\\d.]+(e-?\\d+)?/g).map(Number) : [];
   });
   const traces = (plot?._fullData ?? []).map(trace => {
@@ -72,7 +95,8 @@ READ = """region => {
     const at = i => [ax.d2p(x[i]), ay.d2p(y[i])];
     const there = y.map((v, i) => i).filter(i => y[i] !== null);
     const z = Array.from(trace.z ?? [], plain);
-    return { name: trace.name, type: trace.type, x, y, z, ends: there.length ? [at(there[0]), at(there.at(-1))] : [] };
+    const ends = there.length ? [at(there[0]), at(there.at(-1))] : [];
+    return { name: trace.name, type: trace.type, axis: trace.xaxis, x, y, z, ends };
   });
   const bars = [...(plot?.querySelectorAll(".barlayer .point path") ?? [])].map(path => path.getBBox().height);
   return { nodes: Object.fromEntries(nodes), edges, words: Object.fromEntries(words), traces, lines, bars,
@@ -116,14 +140,16 @@ def agree_chart(picture: Chart, drawn: Drawn) -> None:
             else:
                 assert np.allclose(np.asarray(own, float), np.array(shown, float), rtol=1e-6, equal_nan=True)
     lines = [t for t in drawn["traces"] if t["type"] == "scatter" and t["ends"]]
+    plots = list(dict.fromkeys(t["axis"] for t in lines))  # the document has all of one plot before those of the next
+    lines.sort(key=lambda t: plots.index(t["axis"]))
     assert len(drawn["lines"]) == len(lines)
     for there, path in zip(lines, drawn["lines"], strict=True):  # in the document the line begins and ends there
         if path:
             assert np.allclose([path[:2], path[-2:]], there["ends"], atol=0.1), there["name"]
     counts = [t.y for t in traces if t.type == "bar"]
-    if counts and counts[0].max():
+    if counts and (tall := np.max(counts)):
         heights = np.array(drawn["bars"])
-        assert np.allclose(heights / heights.max(), counts[0] / counts[0].max(), atol=0.02)
+        assert np.allclose(heights / heights.max(), np.concatenate(counts) / tall, atol=0.02)
 
 
 # --- straight from the recording; `k` is the stop that is shown, from 1 on, `p` how many events were folded then ---
@@ -360,6 +386,77 @@ def passes(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert n_bytes[-1] < n_bytes[0]
 
 
+def retraces(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A box for each trace, and calls in stretches that are as long together as there were calls."""
+    traces, hits = rec.columns(Traced, 0, p), rec.columns(CacheHit, 0, p)
+    nodes = drawn["nodes"]
+    graphs = [node["label"] for n, node in nodes.items() if n.startswith("g")]
+    assert len(graphs) == len(traces["graph"])
+    words = [node["sublabel"] for n, node in nodes.items() if n.startswith("c")]
+    assert words.count("traced") == len(traces["graph"])
+    assert sum(int(word.split()[0]) for word in words if word != "traced") == len(hits["graph"])
+
+
+def calls(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Of each way every call and the sum so far; the parts of the first jitted call."""
+    told = rec.columns(CallMeasured, 0, p)
+    way, number, took = np.asarray(told["way"]), told["number"], told["elapsed_ms"]
+    for at, name in enumerate(("eager", "jit")):
+        each = [float(took[(way == name) & (number == n)].sum()) for n in np.unique(number[way == name])]
+        assert np.allclose(drawn["traces"][at]["y"], each)
+        assert np.allclose(drawn["traces"][2 + at]["y"], np.cumsum(each))
+    first = (way == "jit") & (number == 1)
+    assert drawn["traces"][4]["y"] == np.asarray(told["part"])[first].tolist()[::-1]
+    assert np.allclose(drawn["traces"][4]["x"], took[first][::-1])
+
+
+def building(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A line for each way: what it takes once, and a step as often as it is made."""
+    told = rec.columns(BuildMeasured, 0, p)
+    assert [t["name"] for t in drawn["traces"]] == np.asarray(told["way"]).tolist()
+    for trace, once, step in zip(drawn["traces"], told["once_ms"], told["step_ms"], strict=True):
+        assert np.allclose(trace["y"], once + step * np.asarray(trace["x"]))
+
+
+def captures(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """What each way gave and whether it is equal; a mark before each line that ran."""
+    told, nodes = rec.columns(CaptureCompared, 0, p), drawn["nodes"]
+    rows = zip(told["number"], told["way"], told["result"], told["verdict"], told["lines"], strict=True)
+    for at, way, result, verdict, lines in rows:
+        box = nodes[f"{way}{at}"]
+        assert box["label"] == result
+        assert (box["state"] == "trouble") == (verdict in ("wrong", "error"))
+        if way == "eager":
+            assert {n for n in nodes if n.startswith("l") and n.endswith(f".{at}")} == {
+                f"l{line}.{at}" for line in lines
+            }
+def schedule(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A bar for each equation that has run in threads by then, as long as it took, in the lane of its thread."""
+    begun = rec.positions(GraphRunBegun)[2]
+    ran = rec.columns(EquationRan, int(begun), p)
+    took = dict(zip(map("e{}".format, ran["number"]), ran["stop_ns"] - ran["start_ns"], strict=True))
+    lanes = dict(zip(map("e{}".format, ran["number"]), ran["lane"], strict=True))
+    assert drawn["nodes"].keys() == took.keys()
+    wide = [n for n, node in drawn["nodes"].items() if node["w"] > 20]
+    scale = [drawn["nodes"][n]["w"] / took[n] for n in wide]
+    assert not wide or np.allclose(scale, scale[0], rtol=0.02)
+    heights = {(lanes[n], round(node["y"])) for n, node in drawn["nodes"].items()}
+    assert len(heights) == len(set(lanes.values()))
+
+
+def prefetch(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A bar for each batch in each stage by then, in the lane of the stage, as long as it took."""
+    ran = rec.columns(StageRan, int(rec.positions(PrefetchRunBegun)[1]), p)
+    names = [f"{stage}{item}" for stage, item in zip(ran["stage"], ran["item"], strict=True)]
+    took = dict(zip(names, ran["stop_ns"] - ran["start_ns"], strict=True))
+    assert drawn["nodes"].keys() == took.keys()
+    wide = [n for n, node in drawn["nodes"].items() if node["w"] > 5]
+    scale = [drawn["nodes"][n]["w"] / took[n] for n in wide]
+    assert not wide or np.allclose(scale, scale[0], rtol=0.05)
+    heights = {(n.rstrip("0123456789"), round(node["y"])) for n, node in drawn["nodes"].items()}
+    assert len(heights) == len(set(ran["stage"]))
+
+
 def swell(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Four counts for each depth, and the tape grows by as many as the function has."""
     told = rec.columns(SwellMeasured, 0, p)
@@ -403,6 +500,42 @@ def memory(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert traces["replayed"]["x"] == told["number"][phase == "replay"].tolist()
 
 
+def rewritten(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A row for each equation before and after, and ways from each to all that make its variable or stand for it."""
+    told = rec.columns(GraphMade, 0, p)
+    now = len(told["number"]) - 1
+    then = max(now - 1, 0)
+    for side, at in (("a", then), ("b", now)):
+        rows = {name: node["aria"] for name, node in drawn["nodes"].items() if name.startswith(side)}
+        assert rows.keys() == {f"{side}{i}" for i in range(len(told["words"][at]))}
+        assert all(f": {line}" in rows[f"{side}{i}"] for i, line in enumerate(told["words"][at]))
+
+    def owners(at: int, name: str) -> list[tuple[int, int]]:
+        counts, numbers = told[f"n_{name}"][at], told[name][at]
+        return list(zip(np.repeat(np.arange(len(counts)), counts).tolist(), numbers, strict=True))
+
+    makers = {v: i for i, v in owners(then, "outs")}
+    links = {(makers[v], j) for j, v in [*owners(now, "outs"), *owners(now, "sources")] if v in makers}
+    assert {name for name in drawn["edges"] if name.startswith("p")} == {f"p{i}-{j}" for i, j in links}
+
+
+def plan(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A bar for each value of the plan that was made or run last: as high as its bytes, as long as it lives."""
+    made, values = rec.columns(MemoryPlanMade, 0, p), rec.columns(ValuePlaced, 0, p)
+    names = np.asarray(made["plan"]).tolist()
+    name = ([way for way in np.asarray(rec.columns(RunHeld, 0, p)["way"]).tolist() if way in names] or names)[-1]
+    mine = np.flatnonzero(np.asarray(values["plan"]) == name)
+    n = int(made["n_equations"][names.index(name)])
+    assert drawn["nodes"].keys() == {values["value"][i] for i in mine}
+    bars = [drawn["nodes"][values["value"][i]] for i in mine]
+    lives = np.minimum(values["stop"][mine] + 1, n) - values["start"][mine]
+    wide = np.array([bar["w"] for bar in bars]) + 1.0
+    assert np.allclose(wide / wide[0], lives / lives[0], rtol=0.02)
+    tall, large = np.array([bar["h"] for bar in bars]) + 1.0, values["n_bytes"][mine]
+    seen = tall > 3.0
+    assert np.allclose(tall[seen] / tall[0], large[seen] / large[0], rtol=0.02)
+
+
 def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Each rank has sent the bytes of its hops in the steps that are shown."""
     hops = rec.columns(ChunkMoved)
@@ -410,6 +543,75 @@ def ring(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     for rank in range(4):
         sent = int(hops["n_bytes"][shown & (hops["src"] == rank)].sum())
         assert drawn["nodes"][f"r{rank}"]["aria"].startswith(f"rank {rank}, sent {n_bytes(sent)}")
+
+
+def compared(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """On each side every rank has sent the bytes of its hops in the steps that are shown."""
+    hops = rec.columns(ChunkMoved)
+    for at, side in enumerate("ab"):
+        mine = hops["collective"] == at
+        shown = mine & np.isin(hops["step"], np.unique(hops["step"][mine])[: k - 1])
+        for rank in range(4):
+            sent = int(hops["n_bytes"][shown & (hops["src"] == rank)].sum())
+            assert drawn["nodes"][f"{side}:r{rank}"]["aria"].startswith(f"rank {rank}, sent {n_bytes(sent)}")
+
+
+def times(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A line of measured times for each algorithm, and a dashed one of simulated times."""
+    traces = {t["name"]: t for t in drawn["traces"]}
+    for kind, end in ((TimeMeasured, ""), (TimeSimulated, ", simulated")):
+        told = rec.columns(kind, 0, p)
+        for name in ("ring", "tree"):
+            mine = np.asarray(told["algorithm"]) == name
+            assert traces[f"{name}{end}"]["x"] == told["n_bytes"][mine].tolist()
+            assert np.allclose(traces[f"{name}{end}"]["y"], told["elapsed_ms"][mine])
+
+
+def root_link(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """What rank 0 sent and received of each plan, in buffers."""
+    told, whole = rec.columns(RootLinkMeasured, 0, p), rec.columns(RootLinkBegun)["n_bytes"][0]
+    names = [f"{o}, {a}" for o, a in zip(told["operation"], told["algorithm"], strict=True)]
+    for trace in drawn["traces"]:
+        mine = np.array([name == trace["name"] for name in names])
+        assert trace["x"] == told["world_size"][mine].tolist()
+        assert np.allclose(trace["y"], (told["sent_bytes"] + told["received_bytes"])[mine] / whole)
+
+
+def spread(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A line for each way to synchronise, as far apart as was measured."""
+    rows = rec.columns(SpreadMeasured, 0, p)
+    for trace, every in zip(drawn["traces"], dict.fromkeys(rows["every"].tolist()), strict=True):
+        mine = rows["every"] == every
+        assert trace["x"] == rows["step"][mine].tolist()
+        assert np.allclose(trace["y"], rows["largest"][mine])
+
+
+def buckets(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """The curve has a point for each size, as high as its median; the marked one is that whose lanes were told last."""
+    rows, told = rec.columns(BucketsTimed, 0, p), rec.columns(BucketStepTold, 0, p)
+    traces = {trace["name"]: trace for trace in drawn["traces"]}
+    assert np.allclose(traces["median step"]["y"], rows["elapsed_ms"])
+    if len(told["bucket_bytes"]):
+        at = rows["bucket_bytes"].tolist().index(told["bucket_bytes"][-1])
+        assert traces["shown above"]["x"] == [traces["median step"]["x"][at]]
+        assert np.allclose(traces["shown above"]["y"], rows["elapsed_ms"][at])
+
+
+def orders(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Two bars for each order: entries that are not exact, and those unlike the first order's."""
+    rows = rec.columns(OrderMeasured, 0, p)
+    inexact, other = drawn["traces"]
+    assert inexact["x"] == other["x"] == list(rows["algorithm"])
+    assert (inexact["y"], other["y"]) == (rows["n_inexact"].tolist(), rows["n_other"].tolist())
+
+
+def recovery(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Each loss is on the lane of its rank, each blow is drawn, and the loss has a point for each step."""
+    lost, blows = rec.columns(RankLost, 0, p)["lost_rank"].tolist(), rec.columns(WorkerHandled, 0, p)
+    traces = {trace["name"]: trace for trace in drawn["traces"]}
+    assert traces.get("loss is known", {"y": []})["y"] == lost
+    assert len(traces.get("killed by hand", {"y": []})["y"]) == int((blows["action"] == "killed").sum())
+    assert len(traces["loss of the batch"]["x"]) == len(rec.columns(StepFinished, 0, p)["step"]) + len(lost)
 
 
 def replicas(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
@@ -457,13 +659,22 @@ def workers(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
 BY_TITLE = {
     "A small graph": graph, "Contributions": contributions, "Forward mode": duals, "Visits": visits,
     "Error against step": errors, "Cost of a Jacobian": cost, "Pass by pass": passes,
+    "Calls of jitted functions": retraces, "First call and later calls": calls,
+    "A graph each step, or once": building, "Traced and scripted": captures,
+    "A graph in threads": schedule, "Prefetch": prefetch,
     "Broadcasting of shapes": stretched, "vmap": mapped, "Layers": layers,
     "Expression swell": swell, "Slopes at a kink": slopes, "A rule against differences": rule,
-    "Memory over forward and backward": memory,
+    "Memory over forward and backward": memory, "Memory plan": plan,
+    "Before and after a pass": rewritten,
     "The gradient's graph": twice, "First nan": broken, "One step of a network": graph,
     "A transformer block": grouped, "A transformer": grouped,
     "Why this gradient": why, "First difference": difference, "Loss": loss, "Gradients": gradients,
-    "All-reduce, ring": ring, "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,
+    "All-reduce, ring": ring, "All-reduce as a matrix": ring,
+    "All-reduce, tree": ring, "All-reduce, two trees": ring, "All-to-all": ring, "Ring and tree": compared,
+    "Times of collectives": times, "The link of the root": root_link,
+    "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,
+    "Size of the buckets": buckets,
+    "Spread of replicas": spread, "Orders of addition": orders, "A worker is killed": recovery,
     "Pipeline": pipeline, "Workers": workers,
 }  # fmt: skip
 """The check of each exhibit; one without is an error."""

@@ -1,4 +1,4 @@
-"""The gallery, made by the command that a reader runs, opened from disk with the network cut, in each theme."""
+"""The gallery, made by the command that a reader runs, opened from disk with the network cut; a theme for each day."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from tests.browser.kept import Kept
 from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
 from tests.browser.waiting import eventually, faults
+from tests.slices import sliced
 from widgets.gallery.exhibits import EXHIBITS, Exhibit, shown_of
 from widgets.pictures.theme import COLOURS
 from widgets.views.difference.view import DifferenceView
+from widgets.views.experiments.rewrite.view import RewriteView
 from widgets.views.graph.view import GraphView
 from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
@@ -30,8 +32,8 @@ LOOKS: list[tuple[dict[str, Any], str]] = [
     ({"color_scheme": "light"}, "light"), ({"color_scheme": "dark", "contrast": "more"}, "contrast-dark"),
     ({"color_scheme": "dark"}, "dark"), ({"color_scheme": "light", "contrast": "more"}, "contrast"),
 ]  # fmt: skip
-in_two_looks = pytest.mark.parametrize("opened", LOOKS[:2], ids=lambda look: look[1], indirect=True)
-"""For what no colour changes: one look of each kind."""
+in_one_look = sliced("opened", together=True)
+"""A look for each day, in which the page is opened once."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +70,7 @@ def drawn(page: Page) -> None:
     )
 
 
+@in_one_look
 def test_every_exhibit_is_drawn_from_disk_with_the_network_cut_and_nothing_complains(
     opened: Opened, path: Path, shots: Shots
 ):
@@ -86,21 +89,22 @@ def test_every_exhibit_is_drawn_from_disk_with_the_network_cut_and_nothing_compl
     assert opened.trouble == []
 
 
+@in_one_look
 def test_it_has_no_serious_fault_that_axe_finds(opened: Opened):
     assert faults(opened.page, "serious", "critical") == []
 
 
-@in_two_looks
+@in_one_look
 def test_on_a_projector_it_has_no_serious_fault_that_axe_finds(opened: Opened):
     page = opened.page
-    page.get_by_label("size").select_option("projector")
+    page.get_by_label("size", exact=True).select_option("projector")
     drawn(page)
     assert faults(page, "serious", "critical") == []
-    page.get_by_label("size").select_option("normal")
+    page.get_by_label("size", exact=True).select_option("normal")
     drawn(page)
 
 
-@in_two_looks
+@in_one_look
 def test_every_player_steps_by_itself_and_says_what_it_shows(opened: Opened):
     page = opened.page
     played = 0
@@ -157,6 +161,7 @@ def seen(region: Locator) -> tuple[int, dict[str, Any]]:
     return int(found["step"].split(" of ")[0] or 1), found
 
 
+@sliced("calm", together=True)
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.title.replace(" ", "-"))
 def test_what_is_drawn_is_the_picture_of_the_view_and_what_the_recording_says(calm: Page, kept: Kept, exhibit: Exhibit):
     region = calm.get_by_role("region", name=exhibit.title, exact=True)
@@ -174,7 +179,7 @@ def test_what_is_drawn_is_the_picture_of_the_view_and_what_the_recording_says(ca
             p = int(stops[k - 1])
             agree(view.picture_at(p), found)
             BY_TITLE[exhibit.title](view.recording, p, k, found)
-            searched = exhibit.view in {GraphView, VmapView, WhyView} and len(found["nodes"]) > 15
+            searched = exhibit.view in {GraphView, RewriteView, VmapView, WhyView} and len(found["nodes"]) > 15
             assert region.locator(".lab-search:visible").count() == searched, "only where searching is of use"
 
         eventually(calm, as_recorded)

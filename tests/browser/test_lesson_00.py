@@ -13,6 +13,7 @@ from tests.browser.harness import KERNEL, PATIENCE_MS, LabServer
 from tests.browser.learner import Learner, in_lesson, ran_from_clean, shoot_all
 from tests.browser.lesson_page import page_of, plays_without_a_network
 from tests.browser.waiting import eventually
+from tests.slices import sliced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -275,6 +276,7 @@ def test_still_pictures_are_hidden_while_the_live_ones_are_there(learner):
     eventually(learner.page, all_are_hidden)
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_00", shots) >= 20

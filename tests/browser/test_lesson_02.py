@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from lab.teach import SOLUTIONS
 from tests.browser.learner import ran_from_clean, right, shoot_all
+from tests.slices import sliced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -62,6 +63,7 @@ def test_a_rule_is_mended_and_its_map_becomes_right(learner):
     assert learner.lab.cell_errors() == []
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_02", shots) >= 20

@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, expect
 
 from lab.teach import SOLUTIONS
 from tests.browser.learner import Learner, ran_from_clean, right, shoot_all
+from tests.slices import sliced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -68,6 +69,7 @@ def test_five_steps_that_are_typed_pass_and_are_an_engine(learner):
     learner.told("the gradients", "and so it is.")
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_03", shots) >= 18

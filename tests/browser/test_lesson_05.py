@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.learner import ran_from_clean, shoot_all
+from tests.slices import sliced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -41,6 +42,7 @@ def test_an_init_that_is_typed_teaches_ten_layers_to_read(learner):
     assert learner.kernel("own.result.accuracy") > 0.85
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_05", shots) >= 16

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from lab.teach import SOLUTIONS
 from tests.browser.learner import ran_from_clean, shoot_all
+from tests.slices import sliced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -53,6 +54,8 @@ def test_predictions_are_committed_and_answered_by_the_bytes_that_were_sent(lear
     ):
         learner.predict(name, guess)
         learner.told(name, answer)
+    learner.choose("the faster one", "ring")
+    learner.told("the faster one", "You said ring, it is tree.")
     assert learner.kernel("[max(sent_simply), sent_in_ring, n_wrong]") == [96, [48] * 4, 12]
 
 
@@ -91,6 +94,7 @@ def test_a_plan_that_hangs_is_refused_in_three_lines(learner):
     expect(said).to_contain_text("ranks that wait for ever: 0, 1, 2, 3")
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_10", shots) >= 18

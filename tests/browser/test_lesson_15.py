@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.learner import ran_from_clean, shoot_all
+from tests.slices import sliced
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -87,6 +88,7 @@ def test_the_order_that_was_typed_is_carried_out_with_few_activations(learner):
     assert learner.kernel(LIVE % "own") == [4, 3, 2, 1]
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
 def test_every_output_is_there_in_light_and_dark(learner, theme, shots):
     assert shoot_all(learner, theme, "lesson_15", shots) >= 18

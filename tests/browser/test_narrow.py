@@ -13,12 +13,13 @@ from tests.browser.harness import PATIENCE_MS
 from tests.browser.shots import Shots
 from tests.browser.test_ranks import ring_of_four
 from tests.browser.waiting import still
+from tests.slices import sliced
 from widgets.export.page import Frame, write_page
 from widgets.pictures.chart import Chart
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import axes
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("narrow")]
 
 
 def wide(active: int, n: int = 12) -> Scene:

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from tests.browser.harness import PATIENCE_MS
 from tests.browser.shots import Shots
 from tests.browser.waiting import faults, still
+from tests.slices import sliced
 from widgets.export.page import Frame, write_page
 from widgets.live.library import bundle
 from widgets.pictures import theme
@@ -26,7 +27,7 @@ from widgets.pictures.patch import apply, diff
 from widgets.pictures.scene import Edge, Node, Scene, Token
 from widgets.pictures.theme import COLOURS
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("opened")]
 
 NASTY = "</script><img src=x onerror=alert(1)>🧠\u202eabc\0"
 

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.harness import PATIENCE_MS, LabPage
 from tests.browser.shots import Shots
 from tests.browser.waiting import faults, still
+from tests.slices import sliced
 from tests.widgets.golden_cluster import lost
 from tests.widgets.golden_pipeline import ran
 from widgets import ClusterView, Player
@@ -110,6 +111,7 @@ def test_the_keyboard_walks_from_stage_to_stage_and_to_the_bars(browser: Browser
     page.context.close()
 
 
+@sliced("scheme")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_fault(browser: Browser, tmp_path: Path, view: PipelineView, scheme: str, shots: Shots):
     for kind in (view, ClusterView(lost())):

@@ -13,11 +13,12 @@ from tests.browser.harness import PATIENCE_MS, LabPage
 from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
 from tests.browser.waiting import faults, no_rest, says
+from tests.slices import sliced
 from tests.widgets.test_player_places import steps_recorded
 from widgets import DifferenceView, GraphView, Player, SideBySide
 from widgets.live.library import bundle
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("opened")]
 
 Open = Callable[..., LabPage]
 REC = steps_recorded(2)

@@ -15,12 +15,13 @@ from lab.parallel import run_local
 from tests.browser.harness import PATIENCE_MS, LabPage
 from tests.browser.shots import Shots
 from tests.browser.waiting import faults, says, still
+from tests.slices import sliced
 from tests.widgets.golden_ranks import ranks_of, trained
 from widgets import DataParallelView, RingView
 from widgets.pictures.geometry import edge_shape
 from widgets.view import View
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("opened")]
 
 COUNT = "document.querySelector('.lab-step').textContent.split(' · ')[0]"  # behind the dot: the mark that is there
 STANDS_AT = f"n => {COUNT} === n"

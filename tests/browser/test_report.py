@@ -15,11 +15,12 @@ from lab.events.event import Origin, values_of
 from tests.browser.shots import Shots
 from tests.browser.test_page import Opened
 from tests.browser.waiting import faults
+from tests.slices import sliced
 from tests.widgets.golden_pipeline import pipeline
 from tests.widgets.golden_ranks import collective, ranks_of
 from widgets.export.report import report
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("opened")]
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,13 @@ from tests.browser.graphs import scene_of, unrolled_loop
 from tests.browser.harness import PATIENCE_MS
 from tests.browser.shots import Shots
 from tests.browser.waiting import faults, no_rest, still
+from tests.slices import sliced
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import COLOURS
 from widgets.pictures.tree import tree_of
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("page")]
 
 WHOLE = scene_of(unrolled_loop(120))
 TREE = tree_of(WHOLE)

@@ -11,13 +11,14 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.harness import PATIENCE_MS, LabPage
 from tests.browser.shots import Shots
 from tests.browser.waiting import faults
+from tests.slices import sliced
 from widgets.export.page import Frame, write_page
 from widgets.pictures.scene import Edge, Node, Scene
 from widgets.pictures.theme import MARKS
 from widgets.pictures.twin import svg_of
 from widgets.pictures.twin_nodes import FOLD
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), sliced("page")]
 
 Open = Callable[..., LabPage]
 

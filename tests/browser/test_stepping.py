@@ -13,6 +13,7 @@ from tests.browser.harness import LabPage
 from tests.browser.shots import Shots
 from tests.browser.test_views import button
 from tests.browser.waiting import says
+from tests.slices import sliced
 from widgets.controls.run_controls import UNIT_WORDS
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
@@ -40,6 +41,7 @@ def step_by(lab: LabPage, unit: str) -> None:
     lab.until("print(controls._parts['by'].value)", unit)
 
 
+@sliced("theme")
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_one_steps_into_a_training_and_sees_each_operation_and_gradient(lab_page: Open, shots: Shots, theme: str):
     lab = lab_page(STEPPED)

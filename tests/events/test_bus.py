@@ -346,6 +346,12 @@ def test_an_event_with_a_field_that_no_column_holds_is_refused() -> None:
         class WrongToo(Event):
             rank: int
 
+    with pytest.raises(TypeError, match="the envelope has this name"):
+
+        @event
+        class WrongInFiles(Event):
+            origin: str
+
 
 def test_the_bus_travels_by_name_and_no_other_bus_travels_at_all():
     import pickle

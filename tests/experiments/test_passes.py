@@ -66,7 +66,7 @@ def test_the_view_tells_what_was_measured(found):
     ]
     assert "compiled: loops over kept buffers; 2 kernels" in view.sentence_at(end)
     assert "def step(a, b):" in view.text_at(end)
-    assert "nothing to do" in view.text_at(3)
+    assert "nothing to do" in view.text_at(5)
 
 
 @pytest.mark.parametrize(

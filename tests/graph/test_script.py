@@ -15,6 +15,7 @@ from lab.graph.printing import text_of
 from lab.graph.values import Constants
 from lab.ops import Composite, records
 from tests.graph import scripts
+from tests.slices import sliced
 
 ROWS = [pytest.param(f, args, id=f"{f.__name__}-{i}") for f, *rows in scripts.CASES for i, args in enumerate(rows)]
 
@@ -101,6 +102,7 @@ OPS = [
 ]
 
 
+@sliced("sample", every=2, together=True)
 @pytest.mark.parametrize(("record", "sample"), OPS)
 def test_every_op_of_the_table_goes_through_a_script(record, sample):
     f = defined(source_of_call(record, sample), f"<op {record.name} {id(sample)}>", PARAMS=dict(sample.params))
@@ -110,6 +112,7 @@ def test_every_op_of_the_table_goes_through_a_script(record, sample):
     verify(script.graph(*xs))
 
 
+@sliced("sample", every=2, together=True, offset=1)
 @pytest.mark.parametrize(("record", "sample"), OPS)
 def test_every_op_of_the_table_stands_in_branches_and_loops(record, sample):
     f = defined(source_of_branch(record, sample), f"<branch {record.name} {id(sample)}>", PARAMS=dict(sample.params))

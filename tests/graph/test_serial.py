@@ -3,8 +3,10 @@
 import io
 import json
 import pickle
+import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -61,6 +63,17 @@ def test_branches_and_loops_are_saved_and_equal_graphs_give_equal_bytes(tmp_path
         save(graph, tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert load(tmp_path / "a").graph == graph
+
+
+@pytest.mark.parametrize(("graph", "weights", "problem"), [
+    (3, None, "what is saved is a Graph\ngiven: .*3\nhint:  "),
+    (lab.make_graph(lab.sin)(1.0), {"w": "x"}, "weights are arrays of numbers\ngiven: w='x'\nhint:  "),
+    (lab.make_graph(lab.sin)(1.0), {"w": None}, "weights are arrays of numbers\ngiven: w=None\nhint:  "),
+])  # fmt: skip
+def test_what_is_no_graph_and_what_are_no_weights_is_refused_in_three_lines(tmp_path, graph, weights, problem):
+    with pytest.raises(GraphError, match=problem):
+        save(graph, tmp_path / "x.graph", weights)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_a_file_cannot_hold_is_refused_and_leaves_what_was_there(tmp_path):
@@ -150,3 +163,115 @@ def test_a_cut_an_empty_and_a_foreign_file_are_refused(tmp_path, parts):
 def test_a_file_that_unpacks_to_more_than_the_limit_is_not_unpacked(tmp_path, parts):
     with pytest.raises(GraphError, match="more memory than the limit"):
         load(written(tmp_path, parts), max_bytes=100)
+
+
+def bomb(n):
+    """A packed .npy of n zeros."""
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({n},), }}"
+    head += " " * (-(len(head) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + bytes(8 * n)
+
+
+def packed(path, parts, method=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return path
+
+
+def lying(content, name, size):
+    """A zip whose directory and local header announce another size of a part."""
+    content, name = bytearray(content), name.encode()
+    for signature, at, header in ((b"PK\x03\x04", 22, 30), (b"PK\x01\x02", 24, 46)):
+        place = 0
+        while content[(place := content.index(signature, place)) + header :][: len(name)] != name:
+            place += 4
+        content[place + at : place + at + 4] = struct.pack("<I", size)
+    return bytes(content)
+
+
+def peak_of(call):
+    """Bytes that a call held at most."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def refused(path, words):
+    with pytest.raises(GraphError, match=words) as caught:
+        load(path)
+    assert len(str(caught.value).splitlines()) == 3
+
+
+def test_a_bomb_is_refused_by_what_it_announces_and_loaded_by_who_trusts_it(tmp_path, parts):
+    big = 40 * 2**20
+    path = packed(tmp_path / "bomb", {**parts, "array1.npy": bomb(big)})
+    assert path.stat().st_size < 2**20
+    assert peak_of(lambda: refused(path, "more memory than the limit")) < 16 * 2**20
+    assert load(path, max_bytes=2**30).weights["w"].shape == (big,)
+
+
+@pytest.mark.parametrize("size", [0, 10, 144])
+def test_a_part_that_is_larger_than_it_announces_is_never_unpacked(tmp_path, parts, size):
+    path = packed(tmp_path / "bomb", {**parts, "array1.npy": bomb(10 * 2**20)})
+    path.write_bytes(lying(path.read_bytes(), "array1.npy", size))
+    assert peak_of(lambda: refused(path, "no graph file")) < 16 * 2**20
+
+
+LYING_SHAPES = ["1000000000000,", "-1,", "2, 3", "2" * 5000 + ",", "1, " * 70, "0, 99999999999999999"]
+
+
+@pytest.mark.parametrize("shape", LYING_SHAPES)
+def test_an_array_whose_header_lies_is_refused_before_memory_is_taken(tmp_path, parts, shape):
+    head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape}), }}\n".encode()
+    lies = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + bytes(16)
+    path = written(tmp_path, {**parts, "array1.npy": lies})
+    assert peak_of(lambda: refused(path, "no graph file")) < 16 * 2**20
+
+
+def test_truths_are_true_or_false(tmp_path, parts):
+    content = npy(np.array([True, False]))
+    assert load(written(tmp_path, {**parts, "array1.npy": content})).weights["w"].tolist() == [True, False]
+    refused(written(tmp_path, {**parts, "array1.npy": content[:-1] + b"\x02"}), "no graph file")
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/evil", "graph.txt/../x", "array1.npy\n", "\u202eyf.1yarra"])
+def test_a_part_of_another_name_is_refused_and_nothing_is_written(tmp_path, parts, name):
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    path = written(inside, {**parts, name: b"x"})
+    refused(path, "no graph file")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f.graph", "inside"]
+    assert [p.name for p in inside.iterdir()] == [path.name]
+
+
+def test_a_part_that_is_there_twice_is_refused(tmp_path, parts):
+    path = written(tmp_path, {**parts, "graph.tx_": parts["graph.txt"]})
+    path.write_bytes(path.read_bytes().replace(b"graph.tx_", b"graph.txt"))
+    refused(path, "in it twice")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_part_packed_without_a_bound_is_refused(tmp_path, parts, method):
+    refused(packed(tmp_path / "f", parts, method), "packed in a way")
+
+
+def test_a_million_parts_are_counted_and_not_listed(tmp_path):
+    path = tmp_path / "f"
+    path.write_bytes((b"PK\x01\x02" + bytes(42)) * 10**6 + b"PK\x05\x06" + bytes(18))
+    refused(path, "1,000,000 parts of 65,535")
+
+
+@pytest.mark.parametrize("about", [b"[" * 200_000, b'{"a":' * 100_000, b"1" * 10_000, b"NaN", b"\xff", b""])
+def test_json_of_any_depth_is_refused(tmp_path, parts, about):
+    refused(written(tmp_path, {**parts, "about.json": about}), "no graph file")
+
+
+@pytest.mark.parametrize("n", [10**6, 10**9])
+def test_a_graph_of_large_shapes_takes_no_memory_until_it_runs(tmp_path, parts, n):
+    text = f"graph(a:f64[{n}]) {{ let b:f64[{n}] = tanh(a) c:f64[{n}] = add(b, a) in (c) }}".encode()
+    content = {**parts, "graph.txt": text, "about.json": about(parts, constants=0, weights=["w", "v"])}
+    assert peak_of(lambda: load(written(tmp_path, content))) < 4 * 2**20

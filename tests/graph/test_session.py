@@ -318,3 +318,24 @@ def test_an_error_inside_a_block_closes_it():
 def test_a_printed_value_says_that_it_is_symbolic():
     with lab.Graph():
         assert repr(lab.placeholder((2,))) == "<value inside lab.Graph: float32 (2,)>"
+
+
+IN_A_CELL = """
+with lab.Graph() as g:
+    scores, label = lab.placeholder(3, name="scores"), lab.placeholder((), "int64", name="label")
+    loss = lab.cross_entropy(scores, label)
+"""
+
+
+def test_what_goes_wrong_in_a_run_names_the_cell_that_wrote_it_down_and_its_line():
+    scope = {"lab": lab}
+    exec(compile(IN_A_CELL, "/tmp/ipykernel_71/332220231.py", "exec"), scope)
+    with pytest.raises(ShapeError, match="outside the classes") as why:
+        lab.Session(scope["g"]).run(scope["loss"], feed={"scores": np.zeros(3, "float32"), "label": 3})
+    assert [note.rpartition(", made by ")[2] for note in why.value.__notes__] == ["cell, line 4"]
+
+
+@pytest.mark.parametrize("trace", ["with lab.Graph():\n    bool(lab.variable(1.0))", "lab.jit(lambda x: bool(x))(1.0)"])
+def test_a_number_that_a_graph_has_not_is_missed_in_its_cell_and_line(trace):
+    with pytest.raises(ConcretizationError, match=r", at cell, line \d"):
+        exec(compile(trace, "/tmp/ipykernel_71/332220231.py", "exec"), {"lab": lab})

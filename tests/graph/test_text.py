@@ -14,6 +14,7 @@ from lab.graph.values import Constants
 from lab.graph.verify import verify
 from lab.shapes import Spec
 from tests.graph.graphs import CASES, IDS, of_gradient, of_sample
+from tests.slices import sliced
 
 
 def read_back(graph: Graph) -> Graph:
@@ -21,6 +22,7 @@ def read_back(graph: Graph) -> Graph:
     return parse(text_of(graph, origins=True, constants=constants), constants.arrays)
 
 
+@sliced("i", every=2)
 @pytest.mark.parametrize(("name", "i"), CASES, ids=IDS)
 def test_the_graph_of_every_op_and_of_its_gradient_reads_back(name, i):
     for made in (of_sample(name, i), of_gradient(name, i)):

@@ -28,7 +28,7 @@ from tests.widgets.golden import falling, product_plus_x, recorded, training, wa
 from tests.widgets.golden_cluster import launch_of, lost
 from tests.widgets.golden_pipeline import Paced, pipeline, ran
 from tests.widgets.golden_ranks import collective, ranks_of, told, trained
-from widgets.views.ring.calls import Calls
+from widgets.views.collective.calls import Calls
 
 
 def second_order():

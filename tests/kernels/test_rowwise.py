@@ -1,5 +1,7 @@
 """Programs over rows: the compiled loop gives what NumPy gives line by line, and what no loop can hold is refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from lab.kernels.formula import Formula
 from lab.kernels.rowloop import row_loop
 from lab.kernels.rowsource import source_of
 from lab.kernels.rowwise import Cast, Match, Pick, Program, Reduce
+from lab.kernels.stretches import ENTRIES, MOST
 
 
 def step(name, text, *names):
@@ -44,6 +47,15 @@ PROGRAMS = {
          Cast("t", "z", "bool")),
         ("y", "z", "t"),
     ),
+    "functions of functions, read again when the row has been summed": Program(
+        (("x", "float32", FULL), ("w", "float32", ROW), ("l", "int64", COLUMN)),
+        (step("t", "tanh(x * w)", "x", "w"), step("u", "t + t", "t"), step("e", "exp(-(u * t))", "u", "t"),
+         step("g", "sigmoid(e + x)", "e", "x"), step("k", "2.0 * e", "e"), Reduce("s", "sum", "g", "columns"),
+         step("y", "u * g + s", "u", "g", "s"), step("z", "k - y * t", "k", "y", "t"), Pick("chosen", "e", "l"),
+         step("v", "exp(tanh(z)) * chosen", "z", "chosen"), Reduce("b", "sum", "g", "rows"),
+         Reduce("a", "sum", "z", "all")),
+        ("t", "z", "s", "chosen", "v", "b", "a"),
+    ),
 }  # fmt: skip
 
 
@@ -76,6 +88,26 @@ def test_the_compiled_loop_gives_what_numpy_gives_line_by_line(what):
         loop.twin(*inputs, *twins, *loop.scratch(shape[1]), *shape)
         for out, twin in zip(outs, twins, strict=True):
             np.testing.assert_allclose(out, twin, rtol=2e-4, atol=1e-4 if out.dtype == np.float32 else 1e-10)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4, 3, 5), (2, 1, 7), (1, 3, 1), (3, 2, 5000)])
+def test_operands_and_sums_of_a_cycle_come_again_after_each_turn(shape):
+    turns, n_cycle, n_columns = shape
+    program = Program(
+        (("x", "float32", FULL), ("b", "float32", "cycle")),
+        (step("y", "x * b", "x", "b"), Reduce("s", "sum", "y", "cycle"), Reduce("t", "sum", "y", "all")),
+        ("y", "s", "t"),
+    )
+    rng = np.random.default_rng(0)
+    x, b = rng.normal(size=shape).astype(np.float32), rng.normal(size=n_cycle).astype(np.float32)
+    loop = row_loop(program)
+    for run in (loop.run, loop.twin):
+        y, s, t = np.empty((turns * n_cycle, n_columns), np.float32), np.empty(n_cycle, np.float32), np.empty(1, "f")
+        run(x.reshape(y.shape), b, y, s, t, *loop.scratch(n_columns, n_cycle), *y.shape)
+        wanted = x * b[:, None]
+        np.testing.assert_array_equal(y.reshape(shape), wanted)
+        np.testing.assert_allclose(s, wanted.sum(axis=(0, 2)), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(t[0], wanted.sum(), rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -124,6 +156,7 @@ def test_equal_programs_share_one_loop_and_what_is_cheap_is_not_kept():
         ((("x", "float32", FULL),), (step("y", "x + x", "x"),), ("x",), "names of its lines"),
         ((("x", "float32", FULL),), (Reduce("s", "max", "x", "all"),), ("s",), "compared along rows"),
         ((("x", "bool", FULL),), (Reduce("s", "sum", "x", "all"),), ("s",), "floats"),
+        ((("c", "float32", COLUMN),), (Reduce("s", "sum", "c", "cycle"),), ("s",), "lies entry by entry"),
         ((("x", "float32", FULL),), (Reduce("s", "sum", "x", "all"), step("y", "x / s", "x", "s")), ("y",), "all rows"),
         ((("x", "float32", ROW),), (step("y", "x + x", "x"),), ("y",), "no output"),
         ((("x", "float32", FULL),), (Cast("y", "x", "int8"),), ("y",), "cast"),
@@ -132,3 +165,31 @@ def test_equal_programs_share_one_loop_and_what_is_cheap_is_not_kept():
 def test_what_no_loop_can_hold_is_refused(inputs, lines, outputs, words):
     with pytest.raises(KernelError, match=words):
         Program(inputs, lines, outputs)
+
+
+def chained(n):
+    """A function of a function, n deep."""
+    names = ["x", *(f"y{i}" for i in range(n))]
+    lines = tuple(step(y, f"tanh({x}) + {x}", x) for x, y in pairwise(names))
+    return Program((("x", "float32", FULL),), lines, (names[-1],))
+
+
+def test_where_one_long_function_waits_for_another_the_pass_is_cut_into_stretches():
+    assert "held_" not in source_of(chained(1))
+    source = source_of(chained(2))
+    assert source.count("for column in") == 2
+    assert f"range(0, n_columns, {ENTRIES})" in source
+    loop = row_loop(chained(2))
+    assert [row.size for row in loop.scratch(10)] == [10]
+    assert [row.size for row in loop.scratch(10**6)] == [ENTRIES]
+
+
+def test_a_chain_of_any_depth_has_few_stretches():
+    program = chained(40)
+    assert source_of(program).count("for column in") <= MOST
+    x = np.linspace(-1, 1, 600, dtype=np.float32)[None]
+    y, twin = np.empty((2, 1, 600), np.float32)
+    loop = row_loop(program)
+    loop.run(x, y, *loop.scratch(600), 1, 600)
+    loop.twin(x, twin, *loop.scratch(600), 1, 600)
+    np.testing.assert_allclose(y, twin, rtol=1e-5)

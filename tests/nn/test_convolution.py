@@ -79,7 +79,7 @@ def test_a_convnet_keeps_the_size_of_a_signal_through_ten_layers():
 def test_a_graph_of_a_convnet_reads_as_it_was_written():
     text = str(lab.make_graph(convnet())(np.zeros((2, 1, 8, 8), np.float32)))
     assert "conv(a, b, stride=1, padding='same', dilation=1, groups=1)" in text
-    assert "f32[2,4,4,4] = max_pool(f, kernel=2, stride=None, padding=0)" in text
+    assert "f32[2,4,4,4] = max_pool(g, kernel=2, stride=None, padding=0)" in text
 
 
 def test_a_convnet_is_trained_and_its_state_kept():

@@ -107,6 +107,31 @@ def test_dropout_keeps_the_mean_in_training_and_everything_in_use():
     assert layer.eval()(x) is x
 
 
+@pytest.mark.parametrize("executor", ["interpreted", "compiled", "parallel"])
+def test_a_compiled_training_step_has_the_masks_of_a_plain_one(executor):
+    x, y = np.random.default_rng(0).normal(size=(6, 4)), np.random.default_rng(1).normal(size=(6, 2))
+    start = [np.random.default_rng(2).normal(size=shape) for shape in ((4, 16), (16, 2))]
+    found = []
+    for transform in (lambda f: f, lambda f: lab.jit(f, executor=executor)):
+        first, second = Dropout(rng=2), Dropout(0.1, rng=3)
+
+        def loss(weights, first=first, second=second):
+            return lab.mse(second(first(lab.tanh(x @ weights[0])) @ weights[1]), y)
+
+        def step(weights, loss=loss):
+            value, slopes = lab.value_and_grad(loss)(weights)
+            return value, [w - 0.1 * slope for w, slope in zip(weights, slopes, strict=True)]
+
+        go, weights, seen = transform(step), list(map(lab.tensor, start)), []
+        for _ in range(5):
+            value, weights = go(weights)
+            seen.append(value.item())
+        found.append((seen, first.rng.bit_generator.state, second.rng.bit_generator.state))
+    assert np.allclose(found[0][0], found[1][0])
+    assert found[0][1:] == found[1][1:]
+    assert len(set(found[0][0])) == 5
+
+
 def test_dropout_has_the_same_mask_backward_and_when_it_is_done_again_by_checkpoint():
     model = Sequential(Linear(4, 64, rng=0), Dropout(rng=0))
     x = lab.tensor(np.ones((2, 4)), requires_grad=True)

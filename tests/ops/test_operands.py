@@ -16,6 +16,12 @@ STRANGE = [None, "2", b"2", object(), {}, {1.0}, 1j, [1.0, "a"], [[1.0], [1.0, 2
            lambda x: x, slice(2)]  # fmt: skip
 
 
+def test_an_integer_to_a_negative_power_is_told_what_to_write():
+    for call in (lambda: lab.tensor([2]) ** -1, lambda: lab.power(np.array([2]), np.array([-1]))):
+        with pytest.raises(ArgumentError, match=r"hint:  integers hold no fractions: write 2\.0 \*\* -1"):
+            call()
+
+
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda x: f"{type(x).__name__}-{str(x)[:12]!r}")
 def test_strange_operands_are_refused_in_three_lines(strange):
     for call in (

@@ -13,14 +13,17 @@ from lab.ops import COMPOSITES, PRIMITIVES, Op
 from lab.shapes import Spec
 from tests.numerics import array, close, slope
 from tests.ops.table import OF_RULES, RECORDS, SAMPLED, SMOOTH, Case, dot, smooth_operands
+from tests.slices import sliced
 
 NOT_DIFFERENTIABLE = {
     "all", "any", "argmax", "argmax_pool", "argmin", "argsort", "ceil", "count_nonzero", "det_sign", "equal", "floor",
     "greater",
     "greater_equal", "isfinite", "isinf", "isnan", "less", "less_equal", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "not_equal", "one_hot", "random_uniform", "rint", "sign", "stop_gradient", "trunc", "wrap_index",
+    "logical_xor", "member_index", "not_equal", "one_hot", "random_uniform", "rint", "sign", "stop_gradient", "trunc",
+    "wrap_index",
 }  # fmt: skip
-COLLECTIVES = {"all_reduce"}  # samples need an axis: tests/transforms/test_collectives.py
+COLLECTIVES = {op.name for op in PRIMITIVES.values() if op.collective}
+"""Their samples need an axis: tests/transforms/test_collectives.py."""
 LOOP_AND_STACK = {"random_uniform"}
 """Ops that vmap runs once for each member; a new one must be a decision."""
 
@@ -64,6 +67,7 @@ def test_every_differentiable_op_has_a_forward_mode():
 # --- values ---------------------------------------------------------------------------------------------------------
 
 
+@sliced("dtype")
 @each_sample
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_value_matches_reference(op, sample, dtype):
@@ -113,6 +117,7 @@ def test_backward_equals_a_central_difference(op, sample):
     close(dot([array(leaf.grad) for leaf in leaves], directions), expected, rtol=1e-7, atol=1e-9)
 
 
+@sliced("dtype")
 @each_smooth_sample
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_gradients_have_shape_and_dtype_of_their_operands(op, sample, dtype):
@@ -238,6 +243,7 @@ def test_the_rule_of_last_resort_agrees_with_the_batching_rule(op, sample):
 # --- tracing --------------------------------------------------------------------------------------------------------
 
 
+@sliced("dtype")
 @each_sample
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_traced_equals_eager_and_the_shape_rule_tells_the_truth(op, sample, dtype):

@@ -31,6 +31,10 @@ def where(comm):
     return comm.rank, os.getpid()
 
 
+def own_pid():
+    return os.getpid()
+
+
 def surroundings(comm):
     return STATE.get().dtype, ORIGIN.get().rank, ORIGIN.get().run
 
@@ -64,12 +68,12 @@ def killed_at(comm, rank, phase, n_loops):
     exchange, leave = links.exchange, links.leave
     n_exchanges = 0
 
-    def counting(*args):
+    def counting(*args, **options):
         nonlocal n_exchanges
         n_exchanges += 1
         if comm.rank == rank and n_exchanges == phase:
             os.kill(os.getpid(), signal.SIGKILL)
-        exchange(*args)
+        exchange(*args, **options)
 
     def leaving():
         if comm.rank == rank and phase == "leave":
@@ -348,3 +352,35 @@ def has_children(comm, folder, how):
         raise ValueError(how)
     if how == "waits":
         child.wait()
+
+
+def makes_every_call(comm):
+    """One of each collective, of a group, and one that was started; what each gave."""
+    mine = np.random.default_rng(comm.rank).normal(size=(8, 3)).astype(np.float32)
+    handle = comm.start("all_reduce_", mine.copy(), op="mean")
+    pair = comm.split(comm.rank % 2)
+    made = [
+        comm.reduce_(mine.copy(), root=2, op="max"), comm.reduce_scatter(mine[:7]), comm.all_gather(mine),
+        comm.scatter(mine if comm.rank == 1 else None, root=1), comm.all_to_all(mine), pair.all_reduce_(mine.copy()),
+        handle.wait(),
+    ]  # fmt: skip
+    gathered = comm.gather(mine, root=3)
+    comm.barrier()
+    return [*made, mine if gathered is None else gathered]
+
+
+def starts_calls(comm, n):
+    handles = [comm.start("all_reduce_", np.full(5000, float(comm.rank + i))) for i in range(n)]
+    return [float(handle.wait()[0]) for handle in handles]
+
+
+def forgets_a_call(comm):
+    comm.start("all_reduce_", np.ones(5))
+
+
+def dies_in_a_started_call(comm, rank):
+    comm.barrier()
+    handle = comm.start("all_reduce_", np.ones(5)) if comm.rank != rank else None
+    if handle is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    handle.wait()

@@ -11,6 +11,7 @@ from lab.parallel.cluster.blame import Place, blame, places_in_words
 from lab.parallel.ranks.threads import run_ranks
 from lab.parallel.transport import sockets
 from tests.parallel import programs
+from tests.slices import sliced
 
 LOST, DIFFERENT = LostRankError, MeshError
 AT = r" at programs\.py:\d+"
@@ -62,6 +63,7 @@ def the_next_launch_works(cluster):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("the_next_launch_works")
+@sliced("roles", "kind", "told", every=3)
 @pytest.mark.parametrize(("roles", "kind", "told"), ROLES, ids=[roles for roles, _, _ in ROLES])
 def test_the_rank_that_keeps_up_the_others_is_named(cluster, roles, kind, told):
     roles = roles.split(", ")

@@ -49,7 +49,7 @@ def listed_without_reduce(rank, world_size, n_chunks):
         (
             lambda: check_plan("all_reduce", 3, 4),
             PlanError,
-            "a plan is a name or a generator function\ngiven: plan=3\nhint:  'naive' or 'ring'; your own: def plan",
+            "a plan is a name or a generator function\ngiven: plan=3\nhint:  'direct', 'double_tree', 'd",
         ),
         (
             lambda: check_plan("all_reduce", two, 4),

@@ -154,7 +154,7 @@ def test_an_edit_is_kept_by_a_stop_and_undone_by_a_rewind(cluster):
 
 @pytest.mark.parametrize("verb", ["step", "resume"])
 def test_edits_too_large_to_be_sent_hold_the_run_and_say_so(cluster, monkeypatch, verb):
-    monkeypatch.setattr("lab.parallel.training.cluster_job.LARGEST", 1000)
+    monkeypatch.setattr("lab.parallel.training.edits.LARGEST", 1000)
     run, module = begun(DataParallel(cluster, 2))
     start = parameters(module)
     with lab.no_grad():
@@ -398,7 +398,7 @@ def test_a_killed_rank_fails_the_run_by_name_and_the_model_is_as_when_last_held(
     drawn = random.Random(seed)
     rank, moment, n_first = drawn.randrange(4), drawn.uniform(0, 0.3), drawn.randrange(3)
     print(f"seed {seed}: rank {rank} is killed {moment:.3f} s after {n_first} steps")
-    run, module = begun(DataParallel(cluster, 4))
+    run, module = begun(DataParallel(cluster, 4, on_loss="stop"))
     for _ in range(n_first):
         run.step()
         paused(run)
@@ -418,7 +418,7 @@ def test_a_killed_rank_fails_the_run_by_name_and_the_model_is_as_when_last_held(
 
 
 def test_a_rank_that_is_killed_during_a_pause_fails_the_run_too(cluster):
-    run, module = begun(DataParallel(cluster, 3))
+    run, module = begun(DataParallel(cluster, 3, on_loss="stop"))
     run.step(2)
     held = parameters(module) if paused(run) else None
     kill(cluster, run._job._launched.workers[1])

@@ -14,6 +14,7 @@ import pytest
 from lab.errors import LostRankError, MeshError, RankError
 from lab.events import CollectiveFinished, RankFinished, RankLost, RankStarted, record
 from tests.parallel import programs
+from tests.slices import sliced
 
 pytestmark = pytest.mark.slow
 
@@ -37,8 +38,9 @@ def lost(rec):
 # --- one rank ends badly: F8
 
 
+@sliced("transport")
 @pytest.mark.parametrize("program", [programs.segfaults, programs.exits])
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("transport", ["shared", "unix", "tcp"])
 def test_a_rank_whose_process_ends_costs_that_worker_and_no_other(cluster, program, transport):
     before = pids(cluster)
     with record() as rec, pytest.raises(LostRankError, match="rank 2 was lost: its worker tcp://") as caught:
@@ -94,12 +96,13 @@ def test_a_result_that_cannot_be_pickled_fails_that_rank_alone(cluster):
 # --- ranks make different calls: F9
 
 
+@sliced("transport")
 @pytest.mark.parametrize(
     "program",
     [programs.other_order, programs.one_rank_calls_something_else, programs.other_shape, programs.other_dtype],
     ids=lambda program: program.__name__,
 )
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("transport", ["shared", "unix", "tcp"])
 def test_different_calls_are_told_with_both_ranks_both_calls_and_both_lines(cluster, program, transport):
     with record() as rec, pytest.raises(MeshError) as caught:
         cluster.launch(program, timeout=20.0, transport=transport, world_size=2)
@@ -155,15 +158,16 @@ def kill_at_random(cluster, transport, seed):
     return seconds
 
 
+@sliced("transport")
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("transport", ["shared", "unix", "tcp"])
 def test_a_rank_killed_at_a_random_moment_ends_the_launch_and_the_next_one_works(cluster, transport, seed):
     assert kill_at_random(cluster, transport, seed) < 2.0 + SLACK
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@pytest.mark.parametrize("transport", ["shared", "unix", "tcp"])
 def test_a_hundred_kills_are_all_told_within_two_seconds(cluster, transport, soak):
     first = random.SystemRandom().randrange(1 << 30)
     seconds = [kill_at_random(cluster, transport, seed) for seed in range(first, first + 50 * soak)]

@@ -97,14 +97,14 @@ def test_a_rank_that_exits_costs_one_worker(cluster, rank):
 def test_a_killed_rank_is_named_and_survivors_live(cluster, rank, phase, rec):
     before = pids(cluster)
     with pytest.raises(LostRankError, match=f"rank {rank} was lost: its worker tcp://") as caught:
-        cluster.launch(programs.killed_at, rank, phase, 10)
+        cluster.launch(programs.killed_at, rank, phase, 10, transport="unix")
     assert caught.value.rank == rank
     assert lost(rec) == [rank]
     assert len(before & pids(cluster)) == 3
 
 
 def test_without_the_kill_the_program_passes_all_those_phases(cluster):
-    assert cluster.launch(programs.killed_at, -1, 0, 10) == [60] * 4
+    assert cluster.launch(programs.killed_at, -1, 0, 10, transport="unix") == [60] * 4
 
 
 def test_a_rank_killed_before_the_ranks_have_met_is_named(cluster, tmp_path):

@@ -15,6 +15,8 @@ from lab.parallel import (
     SCHEDULES,
     Action,
     DataParallel,
+    Link,
+    Network,
     Paced,
     Pipeline,
     Recv,
@@ -22,10 +24,12 @@ from lab.parallel import (
     block,
     check_plan,
     check_schedule,
+    chunks_of,
     collective,
     compile_plan,
     elements,
     format_table,
+    hierarchical,
     parse_table,
     plan_of,
     run_local,
@@ -65,6 +69,10 @@ CALLS = {
     plan_of: (("all_reduce", "ring"), {}),
     compile_plan: ((RING, 0, 2), {"n_chunks": 2, "root": 0}),
     steps_of: ((RING, 0, 2, 2), {}),
+    chunks_of: ((RING, 2), {}),
+    hierarchical: ((2,), {}),
+    Link: ((1e-6, 1e9), {}),
+    Network: ((Link(1e-6, 1e9),), {"n_cores": 2, "reduce_bytes_per_s": 1e9}),
     block: ((0, 2, 2), {}),
     elements: ((0, 1, 2, 10), {}),
     simulate_arrays: ((RING, [np.ones(2), np.ones(2)]), {"n_chunks": 2}),
@@ -85,7 +93,7 @@ CALLS = {
 }  # fmt: skip
 FOR_NONE = """a plan is a name or a generator function
 given: plan=None
-hint:  'naive' or 'ring'; your own: def plan(rank, world_size, n_chunks): yield Send(...), Recv(...)"""
+hint:  'direct', 'double_tree', 'doubling', 'halving', 'hierarchical', 'naive', 'ring', 'tree'; your own: def plan"""
 SPOILT = [
     pytest.param(function, at, id=f"{function.__qualname__}-{at}")
     for function, (given, named) in CALLS.items()
@@ -146,7 +154,7 @@ def test_nothing_is_entered_that_is_no_function(wrong):
         ),
         (
             lambda: check_plan("all_reduce", "rign", 2),
-            "there is no plan 'rign' for 'all_reduce'\ngiven: known: all_gath",
+            "there is no plan 'rign' for 'all_reduce'\ngiven: known: direct, dou",
         ),
         (
             lambda: check_plan("all_reduce", "ring", 0),
@@ -206,7 +214,7 @@ def test_nothing_is_entered_that_is_no_function(wrong):
         (lambda: REPORT.bytes_sent(2.5, 8), "n_elements is a whole number of at least 0\ngiven: n_elements=2.5"),
         (
             lambda: DataParallel(transport="udp"),
-            "there is no such transport\ngiven: transport='udp'\nhint:  one of auto, unix, tcp",
+            "there is no such transport\ngiven: transport='udp'\nhint:  one of auto, shared, unix, tcp",
         ),
         (lambda: Pipeline(timeout=True), "timeout is a number\ngiven: timeout=True"),
     ],

@@ -11,6 +11,7 @@ from lab.parallel.cluster import lease
 from lab.parallel.cluster.cluster import Cluster, launch
 from lab.parallel.ranks.threads import run_local
 from tests.parallel import programs
+from tests.slices import sliced
 
 pytestmark = pytest.mark.slow  # the cluster alone takes seconds
 
@@ -21,7 +22,8 @@ def test_results_come_by_rank_from_one_process_each(cluster):
     assert len({pid for _, pid in results}) == 4
 
 
-@pytest.mark.parametrize("transport", ["unix", "tcp"])
+@sliced("transport")
+@pytest.mark.parametrize("transport", ["shared", "unix", "tcp"])
 @pytest.mark.parametrize("algorithm", ["ring", "naive"])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4])
 def test_all_reduce_is_the_plain_sum_also_where_sizes_do_not_divide(cluster, world_size, algorithm, transport):

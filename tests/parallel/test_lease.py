@@ -126,6 +126,44 @@ def test_without_a_number_a_worker_that_cannot_be_ended_is_not_counted(leases):
     assert leases.ask("next", None).workers == ("b", "c", "d")
 
 
+def test_a_spare_serves_nobody_but_who_has_lost_a_worker(leases):
+    leases.n_spares = 1
+    assert leases.ask("one", None).workers == ("a", "b", "c")
+    assert leases.ask("two", 1).reason == "1 rank wanted, 0 of 3 workers free, others held by one"
+    refused = leases.ask("three", 4)
+    assert (refused.state, refused.reason) == ("refused", "4 ranks wanted, 3 workers and 1 spare")
+    assert leases.standing_by() == ["d"]
+    leases.left("b", returns=True)
+    assert leases.standing_by() == ["d"]
+    leases.free("one", "a")
+    leases.free("one", "c")
+    assert leases.ask("one again", 3, keeps=["a", "", "c"]).workers == ("a", "d", "c")
+    assert leases.standing_by() == []
+    leases.ready("e")  # who comes back is the next spare
+    assert leases.ask("two", 1).state == "queued"
+    assert leases.standing_by() == ["e"]
+
+
+def test_a_launch_that_comes_after_a_loss_gets_the_spare_at_once(leases):
+    leases.n_spares = 1
+    leases.left("a", returns=True)
+    assert leases.ask("one", None, n_started=3).workers == ("b", "c", "d")
+    leases.left("d", returns=True)
+    again = leases.ask("one again", 3, keeps=["b", "c", ""])
+    assert again.reason == "3 ranks wanted, 0 of 3 workers free, others held by one, 2 lost and not yet back"
+
+
+def test_a_worker_whose_memory_is_nearly_full_is_not_given_away_and_named(leases):
+    leases.paused = {"b"}
+    queued = leases.ask("one", 4)
+    assert (queued.state, queued.n_now) == ("queued", 3)
+    assert queued.reason == "4 ranks wanted, 3 of 4 workers free, 1 paused: its memory is nearly full"
+    leases.paused = set()
+    assert leases.ask("one", 4).state == "granted"
+    leases.paused = {"b"}  # who works goes on
+    assert "paused" not in leases.ask("two", 1).reason
+
+
 def test_only_the_holder_frees(leases):
     leases.ask("one", 1)
     leases.free("two", "a")

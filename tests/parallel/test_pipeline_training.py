@@ -22,15 +22,16 @@ from lab.errors import (
     UnsupportedError,
 )
 from lab.events import ActionFinished, ActivationMoved, Evaluated, ParameterMeasured, RankLost, RunStarted, StepFinished
+from lab.kernels.blas import one_blas_thread
 from lab.nn import Linear, Module, Sequential, Tanh, cross_entropy, mlp
 from lab.optim import SGD, Adam, Cosine, RMSprop
 from lab.parallel import SCHEDULES, check_schedule, parse_table
 from lab.parallel.pipeline.pacing import Paced
 from lab.parallel.pipeline.pipeline import Pipeline
 from lab.parallel.pipeline.stages import micro_batches
-from lab.training.blas import one_blas_thread
 from lab.training.evaluate import loss_of
 from tests.parallel.pipelines import assert_spans_follow, spans
+from tests.slices import sliced
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +76,7 @@ def stopped(*runs):
 # --- the numbers -------------------------------------------------------------------------------------------------
 
 
+@sliced("optimizer")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("n_stages", [2, 4])
 @pytest.mark.parametrize("schedule", sorted(SCHEDULES))
@@ -115,6 +117,7 @@ def micro_batch_by_micro_batch(optimizer, n_steps, n_micro):
     return vector(model)
 
 
+@sliced("optimizer")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("n_stages", [2, 4])
 @pytest.mark.parametrize("schedule", sorted(SCHEDULES))
@@ -124,6 +127,7 @@ def test_in_float32_it_has_the_bits_of_the_same_additions_in_one_process(cluster
     np.testing.assert_array_equal(vector(piped), micro_batch_by_micro_batch(optimizer, 20, n_micro=8))
 
 
+@sliced("optimizer")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("n_stages", [2, 4])
 def test_in_float32_it_stays_near_one_process_over_10_steps(cluster, n_stages, optimizer):

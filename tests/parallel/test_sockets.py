@@ -1,4 +1,4 @@
-"""Ranks as threads over real sockets: sums, messages, disagreements, and what a broken wire does."""
+"""Ranks as threads, over sockets and in shared memory: sums, messages, disagreements, what a broken wire does."""
 
 import contextlib
 import os
@@ -12,12 +12,39 @@ import pytest
 from lab.errors import ArgumentError, DTypeError, LostRankError, MeshError, RankError
 from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, record
 from lab.parallel import COLLECTIVES, Recv, Send, simulate_arrays
+from lab.parallel.paper.operations import PLACES
 from lab.parallel.ranks import execute as executing
+from lab.parallel.ranks import threads
 from lab.parallel.ranks.runtime import Comm
-from lab.parallel.ranks.threads import run_local, run_ranks
+from lab.parallel.transport import region
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import COLLECTIVE, HEADER, MAX_BYTES, POINT, Call, Header, pack, unpack
+from tests.slices import sliced
+
+
+@pytest.fixture(params=threads.TRANSPORTS, autouse=True)
+def way(request):
+    """Each test twice: collectives over sockets, and through shared memory; all else goes over sockets anyway."""
+    _WAY[:] = [request.param]
+
+
+_WAY = []
+
+
+def run_ranks(*args, **options):
+    return threads.run_ranks(*args, transport=_WAY[0], **options)
+
+
+def run_local(*args, **options):
+    return threads.run_local(*args, transport=_WAY[0], **options)
+
+
+def cut_small(monkeypatch, n_bytes):
+    """Arrays of a few KiB go in many segments, of many cells."""
+    monkeypatch.setattr(executing, "SEGMENT", n_bytes)
+    monkeypatch.setattr(region, "CELL", 256)
+    monkeypatch.setattr(region, "SLOTS", 3)
 
 
 @pytest.fixture
@@ -37,11 +64,14 @@ def parts(world_size, size, dtype="f8"):
     return [np.random.default_rng(rank).normal(size=size).astype(dtype) for rank in range(world_size)]
 
 
+@sliced("dtype")
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("size", [0, 1, 7, 1000])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 5, 8])
 @pytest.mark.parametrize(("operation", "algorithm"), COLLECTIVES)
 def test_every_plan_gives_the_bits_that_it_gives_on_paper(operation, algorithm, world_size, size, dtype):
+    if operation in PLACES:
+        size *= world_size  # blocks that change places have one size
     arrays = parts(world_size, size, dtype)
     want = simulate_arrays(COLLECTIVES[operation, algorithm], arrays)
     want = want[0] if isinstance(want, tuple) else want
@@ -52,7 +82,7 @@ def test_every_plan_gives_the_bits_that_it_gives_on_paper(operation, algorithm, 
 def test_segments_change_no_bit(monkeypatch):
     arrays = parts(3, 100_003, "f4")
     whole = run_local("all_reduce", "ring", arrays)
-    monkeypatch.setattr(executing, "SEGMENT", 1000)
+    cut_small(monkeypatch, 1000)
     for a, b in zip(whole, run_local("all_reduce", "ring", arrays), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -89,7 +119,7 @@ def test_bytes_sent_are_those_of_the_formula():
 
 
 def test_one_event_for_each_hop_also_when_it_goes_in_segments(monkeypatch):
-    monkeypatch.setattr(executing, "SEGMENT", 4000)
+    cut_small(monkeypatch, 4000)
     with record() as seen:
         run_local("all_reduce", "ring", parts(3, 10_000, "f4"))
     moved = [e for e in seen if isinstance(e, ChunkMoved)]

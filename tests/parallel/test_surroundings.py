@@ -32,7 +32,7 @@ LAUNCHES = """
 
     if __name__ == "__main__":
         with Cluster(2) as cluster:
-            for transport in ("unix", "tcp"):
+            for transport in ("shared", "unix", "tcp"):
                 print("sums", [x.tolist() for x in cluster.launch(programs.reduces, (3,), "i8", "ring",
                                                                   transport=transport)])
         print("the end")
@@ -53,7 +53,7 @@ def sums_in(folder, *options, **environment):
     script.write_text(textwrap.dedent(LAUNCHES))
     with Program(sys.executable, "-c", AS_EVERYBODY, *options, str(script), **environment) as program:
         told = program.rest().splitlines()
-    assert told == [f"sums {SUMS}"] * 2 + ["the end"]
+    assert told == [f"sums {SUMS}"] * 3 + ["the end"]
 
 
 # --- temporary folders: F13
@@ -130,7 +130,7 @@ def test_workers_that_have_an_address_of_ipv6_alone_meet_there(tmp_path):
         for _ in range(2):
             stack.enter_context(worker(address, host=host))
         with Cluster(client=address) as cluster:
-            for transport in ("unix", "tcp"):
+            for transport in ("shared", "unix", "tcp"):
                 got = cluster.launch(programs.reduces, (3,), "i8", "ring", transport=transport)
                 assert [x.tolist() for x in got] == SUMS
 

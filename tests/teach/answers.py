@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import numpy as np
 import lab
 from lab.parallel import Action, Recv, Send
 from lab.teach import EXERCISES, SOLUTIONS
+from lab.teach.tiny import Tape
+from tests.teach import compiling, generations, sharding, threads
 
 
 def typed(source: str, name: str) -> Any:
     """A function as if typed into a notebook: its module is __main__, and its globals are the notebook's."""
-    scope: dict[str, Any] = {"__name__": "__main__", "np": np, "lab": lab, "Send": Send, "Recv": Recv, "Action": Action}
+    scope: dict[str, Any] = {"__name__": "__main__", "np": np, "lab": lab, "Send": Send, "Recv": Recv, "Action": Action,
+                             "Tape": Tape, "replace": replace}
     exec(compile(textwrap.dedent(source), "<cell>", "exec"), scope)
     return scope[name]
 
@@ -150,6 +154,27 @@ def swapped(name: str, *pairs: tuple[str, str]) -> str:
     return source
 
 
+def taped(loop: str, last: str = "tapes.append(Tape(f, x)); return tapes[-1].run(x)", start: str = "[]") -> str:
+    """The exercise `traced` of lesson 07 with other lines in its middle."""
+    return (f"def traced(f):\n    tapes = {start}\n    def call(x):\n{textwrap.indent(loop, ' ' * 8)}\n"
+            f"        {last}\n    return call\n")  # fmt: skip
+
+
+def halved(expression: str) -> str:
+    return f"def halvings(x):\n    return {expression}\n"
+
+
+def turned(test: str = "s[0] > 1.0", body: str = "(s[0] / 2.0, s[1] + 1.0)", start: str = "(x, 0.0)") -> str:
+    return halved(f"lab.while_loop(lambda s: {test}, lambda s: {body}, {start})")
+
+
+def keyed(
+    array: str = "(a.shape, a.dtype.str)", rest: str = "type(a) if type(a) in (int, float) else (type(a), a)"
+) -> str:
+    kind = f"{array} if isinstance(a, np.ndarray) else {rest}"
+    return f"def cache_key(args):\n    return tuple({kind} for a in args)\n"
+
+
 CLEARING = """\
     for value in order:
         if value.parents:
@@ -172,6 +197,10 @@ def backward_order(root):
 ZERO, BACK, STEP = "optimizer.zero_grad()", "loss().backward()", "optimizer.step()"
 
 WRONG = [
+    *generations.WRONG,
+    *threads.WRONG,
+    *sharding.WRONG,
+    *compiling.WRONG,
     ("multiply_rule", multiply("return ct * x, ct * y"), "swapped"),
     ("multiply_rule", multiply("return y, x"), "ct is left out"),
     ("multiply_rule", multiply("return ct, ct"), "rule is that of addition"),
@@ -480,6 +509,47 @@ WRONG = [
     ("most_held", most("n - k"), "taken away"),
     ("most_held", most("'few'"), "the number of arrays is no number"),
     ("most_held", "def most_held(n, k):\n    k + n // k\n", "It returned nothing"),
+    # --- lesson 07
+    ("traced", taped("if not tapes: tapes.append(Tape(f, x))", "return tapes[0].run(x)"), "is burned in"),
+    ("traced", taped("tape = Tape(f, x)", "return tape.run(x)"), "traced in every call"),
+    ("traced", taped("if not (tapes and tapes[-1].holds(x)): tapes.append(Tape(f, x))", "return tapes[-1].run(x)"),
+     "only the newest tape"),
+    ("traced", taped("if tapes and tapes[0].holds(x): return tapes[0].run(x)"), "only the first tape"),
+    ("traced", taped("if x not in tapes: tapes[x] = Tape(f, x)", "return tapes[x].run(x)", "{}"), "a tape of its own"),
+    ("traced", taped("for tape in tapes:\n    if not tape.asked or not tape.holds(x):\n        return tape.run(x)"),
+     "the truths do not hold"),
+    ("traced", taped("for tape in tapes:\n    if tape.holds(x):\n        return tape"), "the result 2 is wrong"),
+    ("traced", taped("for tape in tapes:\n    if tape.holds(x):\n        tape.run(x)"), "is wrong"),
+    ("traced", taped("for tape in tapes:\n    if tape.holds(x): return tape.run(x)", "tapes.append(Tape(f, x))"),
+     "is wrong"),
+    ("traced", taped("if not any(tape.holds(x) for tape in tapes): tapes.append(Tape(f, x)); return Tape(f, x).run(x)",
+                     "return next(tape for tape in tapes if tape.holds(x)).run(x)"), "is made twice"),
+    ("traced", "def traced(f):\n    Tape(f, 1.0)\n", "gave no function"),
+    ("traced", "def traced(f):\n    return f\n", "traced in every call"),
+    ("halvings", EXERCISES["halvings"].stub, "Python decides"),
+    ("halvings", turned("s[0] >= 1.0"), "for 1 itself"),
+    ("halvings", turned(body="(s[0] / 2.0, s[1])"), "turns are not counted"),
+    ("halvings", turned(start="(x, 1.0)"), "begins at 1"),
+    ("halvings", halved("lab.while_loop(lambda x: x > 1.0, lambda x: x / 2.0, x), 1.0"), "set, not carried"),
+    ("halvings", halved("lab.cond(x > 1.0, lambda x: (x / 2.0, 1.0 + 0 * x), lambda x: (x, 0 * x), x)"), "not a loop"),
+    ("halvings", halved("lab.fori_loop(0, 2, lambda i, s: (s[0] / 2.0, s[1] + 1.0), (x, 0.0))"), "turns is fixed"),
+    ("halvings", turned().replace("(x, 0.0))", "(x, 0.0))[::-1]"), "changed places"),
+    ("halvings", halved("lab.while_loop(lambda x: x > 1.0, lambda x: x / 2.0, x)"), "two numbers should come out"),
+    ("halvings", turned(body="s[0] / 2.0"), "given:"),
+    ("halvings", turned(body="(s[0] / 3.0, s[1] + 1.0)"), "the rest is wrong"),
+    ("cache_key", keyed("np.shape(a)", "np.shape(a)"), "only shapes count"),
+    ("cache_key", keyed("type(a)", "type(a)"), "only types count"),
+    ("cache_key", keyed("(a.ndim, a.dtype.str)"), "number of axes"),
+    ("cache_key", keyed("(a.size, a.dtype.str)"), "number of entries"),
+    ("cache_key", keyed("(a.shape, a.dtype.str, a.tobytes())"), "numbers of arrays count"),
+    ("cache_key", keyed(rest="(type(a), a)"), "value of a number"),
+    ("cache_key", keyed(rest="type(a)"), "by their type only"),
+    ("cache_key", keyed("a.shape"), "dtypes are forgotten"),
+    ("cache_key", keyed(rest="type(a) if isinstance(a, (int, float)) else a"), "True counts as a number"),
+    ("cache_key", "def cache_key(args):\n    return [np.shape(a) for a in args]\n", "cannot look that key up"),
+    ("cache_key", "def cache_key(args):\n    return args\n", "cannot look that key up"),
+    ("cache_key", "def cache_key(args):\n    return len(args)\n", "only the number of arguments"),
+    ("cache_key", "def cache_key(args):\n    (tuple(np.shape(a) for a in args))\n", "number of arguments"),
     # --- lesson 15
     ("bubble", share("return 'a lot'"), "the share of time is no number"),
     ("bubble", share("return n_ranks / n_micro"), "ranks over pieces"),
@@ -639,6 +709,10 @@ def my_checkpoint(f):
 
 RIGHT = [
     *SOLUTIONS.items(),
+    *generations.RIGHT,
+    *threads.RIGHT,
+    *sharding.RIGHT,
+    *compiling.RIGHT,
     ("forward_difference", difference("forward_difference", "f(x + h) / h - f(x) / h")),
     ("central_difference", difference("central_difference", "((f(x + h) - f(x)) / h + (f(x) - f(x - h)) / h) / 2")),
     ("richardson", extrapolated("half + (half - whole) / 3")),
@@ -658,6 +732,11 @@ RIGHT = [
     ("my_checkpoint", "def my_checkpoint(f): return lab.checkpoint(f)\n"),
     ("my_checkpoint", ON_A_TAPE),
     ("most_held", most("k + n / k")),
+    ("traced", taped("for tape in tapes:\n    if tape.holds(x): break\nelse:\n    tape = Tape(f, x)\n"
+                     "    tapes.insert(0, tape)", "return tape.run(x)")),
+    ("halvings", halved("(x / 2.0 ** (n := lab.maximum(lab.ceil(lab.log2(x)), 0.0)), n)")),
+    ("cache_key", keyed("(a.shape, str(a.dtype))", "(type(a), a if isinstance(a, (str, bool)) else None)")),
+    ("cache_key", keyed("str((a.shape, a.dtype))", "str((type(a), a if isinstance(a, (str, bool)) else ''))")),
     ("Value", PARTS),
     ("backward_order", BY_NEED_OF_USERS),
     ("backward_order", swapped("backward_order", ("order[::-1]", "reversed(order)"))),

@@ -12,6 +12,7 @@ import pytest
 
 from lab.errors import LabError
 from lab.teach import EXERCISES, SOLUTIONS, guard, worker
+from tests.slices import sliced
 from tests.teach.answers import RIGHT, WRONG, multiply, plan, typed
 
 SLACK = 20.0
@@ -34,6 +35,7 @@ def at_home(monkeypatch):
     monkeypatch.setattr("lab.teach.exercise.run_guarded", run)
 
 
+@sliced("source", "words", every=3)
 @pytest.mark.parametrize(("name", "source", "words"), WRONG, ids=[f"{n}-{w}" for n, _, w in WRONG])
 def test_a_typical_wrong_answer_is_told_by_name(name, source, words, request):
     if "end" not in words.split():

@@ -16,6 +16,15 @@ def test_what_is_refused_is_shown_in_its_three_lines_and_the_lesson_goes_on():
     assert "Refused: rank 0, step 0: sends to itself" in why._repr_html_()
 
 
+def test_a_note_that_says_where_it_came_from_is_shown_below():
+    with Refusal() as why:
+        error = PlanError("shapes differ", given="2 and 3", hint="make them alike")
+        error.add_note("graph: c = add(a, b), made by cell <5>")
+        raise error
+    assert repr(why).splitlines()[3:] == ["note:  graph: c = add(a, b), made by cell <5>"]
+    assert "made by cell &lt;5&gt;" in why._repr_html_()
+
+
 def test_what_is_not_refused_says_so():
     with Refusal() as why:
         check_plan("all_reduce", "ring", 2)

@@ -635,3 +635,8 @@ def test_a_value_that_outlives_a_loop_is_refused():
     lab.jit(lambda x: lab.scan(lambda c, _: (held.append(c) or c, None), x, None, length=2)[0])(1.0)
     with pytest.raises(lab.LabError, match="used after its end"):
         held[0] * 2.0
+
+
+def test_a_loop_from_or_to_a_fraction_is_refused_in_three_lines():
+    with pytest.raises(lab.LabError, match=r"fori_loop counts by whole numbers\ngiven: 0 to 2.5\nhint:  "):
+        lab.fori_loop(0, 2.5, lambda i, x: x, 1.0)

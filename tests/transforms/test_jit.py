@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import lab
-from lab.errors import ArgumentError, LabError
+from lab.errors import ArgumentError, ConcretizationError, LabError
 from lab.events import OpRecorded
+from lab.graph.compiled import Compiled
 from tests.numerics import close
 
 
@@ -190,6 +191,26 @@ def test_misuse_is_explained(call, problem):
     assert caught.value.given
 
 
+@pytest.mark.parametrize("transform", [lab.jit, lab.grad, lab.vmap])
+def test_the_self_of_a_decorated_method_is_refused_with_what_to_write(transform):
+    class Plain:
+        @transform
+        def f(self, x):
+            return (x * 2.0).sum()
+
+    with pytest.raises(LabError, match=rf"hint:  of a method write self.f = lab.{transform.__name__}\(self.f\) in"):
+        Plain().f(np.ones(2))
+
+    class Written:
+        def __init__(self):
+            self.f = transform(self.f)
+
+        def f(self, x):
+            return (x * 2.0).sum()
+
+    assert np.asarray(Written().f(np.ones((2, 1)))).shape in ((), (2,), (2, 1))
+
+
 def test_a_python_number_among_the_arguments_stays_weak():
     x = np.ones(2, "float32")
     g = lab.jit(lambda x, n: x * n + n)
@@ -282,7 +303,7 @@ def test_other_containers_and_graphs_of_one_call_are_reasons_too():
     seen: list = []
     lab.grad(around)(2.0)
     assert [m.kept for m in seen[0]] == [False, False]
-    assert seen[0][1].reason == "the first call"
+    assert [m.reason for m in seen[0]] == ["the first call", "the graph before was good for its own call only"]
 
 
 def test_a_method_can_be_jitted():
@@ -297,20 +318,68 @@ def test_a_method_can_be_jitted():
     close(Line()(np.array([3.0])), [6.0])
 
 
-def test_what_is_made_of_captured_parameters_alone_is_made_anew_in_every_call():
+ALONE = {
+    "transposed": lambda w: w.T, "doubled": lambda w: w.T * 2.0, "of two": lambda w: (w + w * w).T,
+    "by an op of three": lambda w: lab.where(np.array([[True, False]]), w, -w).T,
+    "joined": lambda w: lab.stack([w[0], w[0]]).T,
+    "linearized": lambda w: lab.linearize(lambda v: v * w.T, w.T)[1](w.T),
+    "its own gradient": lambda w: lab.grad(lambda v: (v * v * w).sum())(w).T,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("executor", ["interpreted", "compiled"])
+@pytest.mark.parametrize("made", ALONE.values(), ids=ALONE)
+def test_what_is_made_of_captured_parameters_alone_is_part_of_the_graph(made, executor):
     w = lab.tensor([[1.0, 2.0]], requires_grad=True)
-    f = lab.jit(lambda x: (x @ w.T).sum())
+    f = lab.jit(lambda x: (x @ made(w)).sum(), executor=executor)
     x = np.array([[1.0, 1.0]])
-    for expected in (3.0, 4.0):
+    for _ in range(3):
         w.zero_grad()
         out = f(x)
-        close(out, expected)
         out.backward()
-        close(w.grad, [[1.0, 1.0]])
+        got = w.grad.numpy().copy()
+        w.zero_grad()
+        wanted = (lab.tensor(x) @ made(w)).sum()
+        wanted.backward()
+        close(out, wanted)
+        close(got, w.grad)
         with lab.no_grad():
+            close(f(x), wanted)
             w += 0.5
-    assert [m.kept for m in f.misses] == [False, False]
-    assert f.misses[1].reason == "the first call"
+    assert [m.kept for m in f.misses] == [True]
+
+
+def test_a_convolution_that_is_closed_over_is_traced_once():
+    layer = lab.nn.Conv2d(1, 2, 3, rng=0)
+    f = lab.jit(lambda x: layer(x).sum())
+    for x in (np.ones((1, 1, 4, 4), np.float32), np.zeros((1, 1, 4, 4), np.float32)):
+        assert f(x).item() == pytest.approx(layer(x).sum().item(), rel=1e-5)
+    assert (len(f.misses), f.hits) == (1, 1)
+
+
+def test_a_branch_on_what_is_made_of_parameters_is_not_burned_in():
+    w = lab.tensor([1.0, 2.0], requires_grad=True)
+    with pytest.raises(ConcretizationError, match="was asked for while the graph is being made"):
+        lab.jit(lambda x: x * 2.0 if (w * 2.0).sum() > 1.0 else x)(1.0)
+
+
+def test_a_function_may_have_leaves_of_its_own_and_walk_back_from_them():
+    def inner(x):
+        v = lab.tensor([1.0, 2.0], requires_grad=True)
+        (v * v * 3.0).sum().backward()
+        return x * v.grad
+
+    f = lab.jit(inner)
+    for _ in range(2):
+        close(f(np.ones(2)), [6.0, 12.0])
+
+
+def test_a_line_of_anomaly_mode_is_kept_while_something_is_traced():
+    w = lab.tensor([0.0], requires_grad=True)
+    with lab.anomaly_mode():
+        out = lab.jit(lambda x: (x * lab.sqrt(w)).sum())(np.ones(1))
+        with pytest.raises(lab.LabError):
+            (out * 0.0).backward()
 
 
 def test_a_gradient_that_is_a_constant_is_traced_once():
@@ -318,3 +387,24 @@ def test_a_gradient_that_is_a_constant_is_traced_once():
     for _ in range(3):
         close(f(np.ones(3)), np.arange(3.0))
     assert [m.kept for m in f.misses] == [True]
+
+
+def test_what_was_prepared_is_neither_traced_nor_compiled_again(capsys):
+    f = lab.jit(lambda x, y: (lab.tanh(x) * y, (x * y).sum()), executor="compiled")
+    prepared = f.prepare(np.ones((3, 2)), np.ones((3, 2)))
+    assert capsys.readouterr().out.splitlines()[-1].rsplit("\r", 1)[-1] == "compiled 1 of 1 loop"
+    assert all(loop.loaded for loop in prepared.graph.once("compiled", Compiled).code.loops.values())
+    f(np.ones((3, 2)), np.zeros((3, 2)))
+    assert (len(f.misses), f.hits) == (1, 1)
+    assert lab.jit(lambda x: x + 1.0).prepare(1.0).graph.equations[0].op.name == "add"
+    with pytest.raises(lab.errors.LabError):
+        f.prepare("no number", 1.0)
+
+
+def test_a_graph_that_could_not_be_compiled_runs_by_its_ops_and_says_so_in_the_log(monkeypatch, caplog):
+    def broken(_graph):
+        raise RuntimeError("no code today")
+
+    monkeypatch.setattr("lab.graph.compiled.generate", broken)
+    assert lab.jit(lambda x: x * 3.0, executor="compiled")(2.0).item() == 6.0
+    assert "no code today" in caplog.text

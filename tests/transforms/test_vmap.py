@@ -99,7 +99,7 @@ def test_a_product_of_matrices_for_every_choice_of_axes(axes, out, size):
         (lambda: lab.vmap(lambda x: lab.all_reduce(x, axis_name="j"), axis_name="i")(np.ones(2)), LabError,
          "all_reduce needs the other members of an axis"),
         (lambda: lab.vmap(lambda x: lab.vmap(lambda y: y, axis_name="i")(x), axis_name="i")(X), ArgumentError,
-         "an enclosing vmap has this axis name"),
+         "an axis has this name already"),
     ],
 )  # fmt: skip
 def test_misuse_is_explained(call, kind, problem):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lab
-from lab.events import RankFinished, RankLost, RankStarted, WorkerSeen
+from lab.events import ClockAligned, RankFinished, RankLost, RankStarted, TrainingResumed, WorkerHandled, WorkerSeen
 from tests.widgets.golden import recorded, training
 from tests.widgets.golden_cluster import MIB, address, beginning, launch_of, lost, seen
 from tests.widgets.golden_pipeline import recorded_by_ranks
@@ -198,3 +198,30 @@ def test_a_worker_whose_rank_was_killed_is_not_said_to_be_given_back():
     rows = [*beginning(2, 2), (8, 0, RankLost(1, 1, address(1), "killed")), (10, 0, seen(1, "idle"))]
     rec = recorded_by_ranks(rows)
     assert ClusterView(rec).sentence_at(len(rec)) == "Worker 1 lost rank 1 and holds no rank any more."
+
+
+def test_a_worker_that_was_struck_by_hand_says_so_until_it_is_let_go_on():
+    blows = [
+        WorkerHandled(address(1), 1001, "slowed", 0.25),
+        WorkerHandled(address(0), 1000, "stopped", 0.0),
+        WorkerHandled(address(0), 1000, "let go on", 1.0),
+    ]
+    rec = recorded_by_ranks([*beginning(2, 2), *((5 + k, 0, blow) for k, blow in enumerate(blows))], "digits")
+    view, n = ClusterView(rec), len(rec)
+    assert view.sentence_at(n - 2) == "Worker 1 was slowed by hand, and runs for 25 % of its time."
+    nodes, marks = cards(view, n - 1)
+    assert (nodes["w0"].state, marks["state0"].text, marks["state1"].text) == ("waiting", "stopped", "slowed to 25 %")
+    assert "By hand: worker 0 stopped, worker 1 slowed to 25 %." in view.picture_at(n - 1).caption
+    nodes, marks = cards(view)
+    assert (nodes["w0"].state, marks["state0"].text) == ("active", "runs")
+
+
+def test_a_training_that_went_on_says_from_where_and_who_is_new():
+    rows = beginning(2, 2)
+    rows += [(5, 0, RankLost(1, 1, address(1), "rank 1 died")), (6, 1, ClockAligned(0, 0, True))]
+    rows += [(7, 1, RankStarted(2, 2, address(2), 1002)), (8, 0, TrainingResumed(1, 11, 1, 2, "ranks", 3200.0))]
+    view = ClusterView(recorded_by_ranks(rows, "digits"))
+    assert view.sentence_at(len(rows)) == (
+        "The training went on at step 12, from the state of ranks, 3.2 s after the loss of rank 1."
+    )
+    assert "in the place of one that was lost" in view.text_at(len(rows))

@@ -49,6 +49,8 @@ def test_a_player_steps_through_the_rows_until_they_part():
     player = Player(DifferenceView(run(), run(function=lab.exp)))
     assert len(player.transport.stops) == 5
     assert player.marks == {4: "first difference"}
+    assert player.transport.index == 4  # it opens where the two are compared to the end
+    player._go(0)
     assert sum(n.state == "waiting" for n in player.views[0].picture_at(player.transport.position).nodes) == 6
     player.next_mark()
     assert player.transport.index == 4

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lab
 from lab.errors import ViewError
 from lab.events import OpRecorded, Recording, StepFinished, bus
 from tests.widgets.golden import falling, product_plus_x, recorded, training
@@ -17,6 +18,8 @@ from widgets.export.film import CHART_FRAMES
 from widgets.live import pacer
 from widgets.player import Player
 from widgets.player.transport import LONGEST_S, SHORTEST_TICK_S, Transport, pace
+from widgets.views.experiments.passes import PassesView
+from widgets.views.experiments.rewrite.view import RewriteView
 from widgets.views.graph.view import GraphView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
@@ -179,6 +182,16 @@ def test_the_controls_drive_the_pictures():
     controls(player)["Speed"].value = 5.0
     assert player.transport.speed == 5.0
     player.dispose()
+
+
+def test_a_player_of_views_whose_last_picture_says_it_all_opens_there():
+    found = lab.measure_passes(lambda x: lab.exp(x) * lab.exp(x), np.ones(3), repeats=1)
+    player = Player(PassesView(found), RewriteView(found))
+    assert player.transport.index == player.transport.last
+    player.play()
+    assert player.transport.index < player.transport.last
+    player.dispose()
+    assert Player(GraphView(found.recording), PassesView(found)).transport.index == 0
 
 
 def test_looking_back_while_live_keeps_the_place_and_one_click_returns_to_the_end():

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 import lab
-from lab.parallel import COLLECTIVES, check_plan, run_local, simulate_arrays
+from lab.parallel import COLLECTIVES, check_plan, chunks_of, run_local, simulate_arrays
+from lab.parallel.paper.collectives.halving import power_below
 from tests.widgets.golden_ranks import collective, ranks_of, told
 from tests.widgets.looking import cells, moving, node, recorded, scenes, stops
 from widgets import RingView
 from widgets.pictures import theme
 from widgets.pictures.measure import text_width
 from widgets.pictures.tree import tree_of
-from widgets.views.ring import paper
+from widgets.views.collective import paper
 
 WORLDS = [1, 2, 3, 4, 5, 8]
 PLANS = list(COLLECTIVES)
@@ -51,26 +52,31 @@ def test_each_stop_says_what_happened():
         "Step 2 of 2: rank 0 stores c1 = 14.0 from rank 1, rank 1 stores c0 = 12.0 from rank 0.",
         "All 2 ranks left after 2 steps: every rank holds the sum of all parts; each sent 16 B.",
     ]
-    assert view.text_at(len(view.recording)).splitlines()[1:] == [
+    *lines, times = view.text_at(len(view.recording)).splitlines()[1:]
+    assert lines == [
         "rank 0: c0 12.0 (0+1), c1 14.0 (0+1); sent 16 B of 16 B by the text-book",
         "rank 1: c0 12.0 (0+1), c1 14.0 (0+1); sent 16 B of 16 B by the text-book",
         "Text-book: each rank sends 2(n − 1)/n = 1 buffer; 2(n − 1) = 2 steps.",
+        "Links: 2 links, each carried 16 B.",
     ]
+    assert times.startswith("Time: steps were over ")
 
 
 @pytest.mark.parametrize("n", WORLDS)
 @pytest.mark.parametrize(("operation", "algorithm"), PLANS)
 def test_after_the_last_step_every_cell_is_what_lock_step_computes(operation, algorithm, n):
-    arrays = ranks_of(n)
+    arrays = ranks_of(n, chunks_of(COLLECTIVES[operation, algorithm], n))
     view = RingView(recorded(operation, algorithm, arrays))
     at = stops(view)
     ended = view.picture_at(at[-1])
     held = simulate_arrays(COLLECTIVES[operation, algorithm], arrays)
     plan = view._plan(view.state_at(at[-1]))
-    for rank, k in itertools.product(range(n), range(len(plan.pieces))):
+    if plan.compact:
+        assert [node(ended, f"r{rank}.all").state for rank in range(n)] == ["done"] * n
+    for rank, k in itertools.product(range(n), range(len(plan.pieces) if not plan.compact else 0)):
         value = held[rank][plan.pieces[k].start : plan.pieces[k].stop]
         shown = node(ended, f"r{rank}.{k}")
-        assert shown.label in {" ".join(map(str, value)), f"µ {value.mean():.1f}"}
+        assert shown.label in ({" ".join(map(str, value)), f"µ {value.mean():.1f}"} if value.size else {"empty"})
         assert shown.state in ({"done"} if plan.wanted[rank][k] else {"idle", "active"})
     assert len(at) == 2 + (check_plan(operation, algorithm, n).steps if n > 1 else 0)
     assert all(tree_of(view.picture_at(p))["type"] == "scene" for p in at)
@@ -79,10 +85,16 @@ def test_after_the_last_step_every_cell_is_what_lock_step_computes(operation, al
 @pytest.mark.parametrize("n", range(2, 9))
 @pytest.mark.parametrize(("operation", "algorithm"), PLANS)
 def test_the_text_book_says_what_the_plan_on_paper_sends(operation, algorithm, n):
-    report = check_plan(operation, algorithm, n)
+    halved = (operation, algorithm) == ("all_reduce", "halving")
+    report = check_plan(operation, algorithm, n, power_below(n) if halved else None)
     shares = [paper.share(operation, algorithm, rank, 0, n) for rank in range(n)]
-    assert shares == pytest.approx([chunks / n for chunks in report.chunks_sent])
-    assert paper.COSTS[operation, algorithm].steps.of(n) == report.steps
+    assert shares == pytest.approx([chunks / report.n_chunks for chunks in report.chunks_sent])
+    assert paper.steps(operation, algorithm, n) == report.steps
+    found = paper.costs_of(operation, algorithm, n)
+    if found is not None and found[0] == algorithm:  # and so do the formulas
+        assert found[1].steps.of(n) == report.steps
+        assert found[1].root.of(n) == pytest.approx(shares[0])
+        assert found[1].others is None or [found[1].others.of(n)] * (n - 1) == pytest.approx(shares[1:])
 
 
 @pytest.mark.parametrize("n", [2, 4])

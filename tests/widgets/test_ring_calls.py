@@ -16,7 +16,7 @@ from tests.widgets.golden_ranks import collective, in_batches, ranks_of, told
 from tests.widgets.looking import cells, moving, scenes, stops
 from widgets import Player, RingView
 from widgets.fold import Stretch
-from widgets.views.ring.calls import Calls
+from widgets.views.collective.calls import Calls
 
 # --- in whatever order it was told ---
 
@@ -97,7 +97,7 @@ def test_the_latest_that_is_no_barrier_is_shown_and_any_can_be_chosen():
     shown = [heading(RingView(rec, collective=k)) for k in range(8)]
     assert [text.split(",")[0] for text in shown] == [
         f"{name}: {n} ranks" for n in (2, 3)
-        for name in ("all_reduce by ring", "broadcast by flat", "all_reduce by naive", "barrier by naive")
+        for name in ("all_reduce by ring", "broadcast by flat", "all_reduce by naive", "barrier by dissemination")
     ]  # fmt: skip
     assert heading(RingView(rec, collective=-1)) == shown[-1]
     first = RingView(rec, collective=0)
@@ -181,8 +181,8 @@ def test_a_barrier_is_called_so_and_told_by_what_it_is_made_of():
     view = RingView(rec)
     entered = view.text_at(int(view.stop_positions(rec)[0])).splitlines()[0]
     assert "entered the barrier" in entered
-    assert "naive" not in entered
-    assert view.picture_at(len(rec)).caption.startswith("A barrier is a gather of one byte on rank 0 and a broadcast")
+    assert "dissemination" not in entered
+    assert view.picture_at(len(rec)).caption.startswith("In a barrier each rank tells those 1, 2, 4 ... after it")
 
 
 @pytest.mark.parametrize("n_told", [3, 8])
@@ -200,3 +200,17 @@ def test_a_rank_that_was_lost_between_two_collectives_is_told_with_the_last_one(
     view = RingView(told([*collective("all_reduce", "ring", ranks_of(3)), (0, RankLost(0, 1, "w", "killed"))]))
     for words in (view.sentence_at(len(view.recording)), view.picture_at(len(view.recording)).caption):
         assert "Afterwards rank 1 was lost (killed)." in words
+
+
+def test_calls_of_groups_are_left_out_and_do_not_disturb_those_of_all():
+    def program(comm):
+        pair = comm.split(comm.rank % 2)
+        pair.all_reduce_(np.ones(4))
+        comm.all_reduce_(np.ones(8))
+        pair.all_reduce_(np.ones(4))
+
+    with lab.record() as rec:
+        run_ranks(program, world_size=4)
+    view = RingView(rec)
+    assert view.sentence_at(int(view.stop_positions(rec)[-1])).startswith("All 4 ranks left after 6 steps")
+    assert heading(RingView(rec, collective=-1)) == heading(RingView(rec, collective=0)) == heading(view)

@@ -133,7 +133,7 @@ def test_who_raised_is_drawn_and_told_and_that_the_others_were_ended():
     last = scenes(view)[-1]
     assert [node(last, f"r{rank}").state for rank in range(4)] == ["stopped", "stopped", "trouble", "stopped"]
     words = {mark.id: mark.text for mark in last.marks}
-    assert [words[f"r{rank}.lost"] for rank in range(4)] == ["was ended", "was ended", "failed", "was ended"]
+    assert [words[f"r{rank}.fate"] for rank in range(4)] == ["was ended", "was ended", "failed", "was ended"]
     assert view.sentence_at(stops(view)[-1]) == (
         "Rank 2 failed (ValueError: bad luck): all_reduce by ring did not end; ranks 0, 1 and 3 were ended with it."
     )
@@ -183,7 +183,7 @@ def test_a_card_is_complete_only_if_each_of_its_chunks_is():
     assert {node(end, f"r{rank}").state for rank in range(4)} == {"trouble"}
     assert dict(end.legend)["trouble"] == "unfinished"
     assert "done" not in dict(end.legend)
-    assert {mark.text for mark in end.marks if mark.id.endswith(".wrong")} == {"unfinished"}
+    assert {mark.text for mark in end.marks if mark.id.endswith(".fate")} == {"unfinished"}
 
 
 @pytest.mark.parametrize(

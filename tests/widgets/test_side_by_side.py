@@ -21,6 +21,7 @@ from tests.widgets.test_view import held, kinked, mapped, priced, pushed, stretc
 from widgets import (
     BroadcastView,
     ClusterView,
+    CollectiveView,
     ContributionView,
     CostView,
     DataParallelView,
@@ -259,6 +260,8 @@ def test_ranks_of_the_first_difference_are_lit_with_their_cells():
         pytest.param(LossView, lambda: training([3.0, 2.0]), id="loss"),
         pytest.param(GradientView, lambda: training([3.0, 2.0], every=1), id="gradients"),
         pytest.param(RingView, lambda: told(collective("all_reduce", "ring", ranks_of(3))), id="ring"),
+        pytest.param(lambda rec: CollectiveView(rec, layout="matrix"),
+                     lambda: told(collective("all_reduce", "ring", ranks_of(3))), id="matrix"),
         pytest.param(DataParallelView, lambda: trained(2), id="replicas"),
         pytest.param(PipelineView, pipeline, id="pipeline"),
         pytest.param(ClusterView, lambda: launch_of(2), id="cluster"),

@@ -296,3 +296,13 @@ def test_the_legend_of_a_still_scene_has_its_marks_in_rows_below_it():
     rows = len({t.get("y") for t in parse(svg).iter(f"{NAMESPACE}text") if t.text in dict(marks).values()})
     assert rows >= 3
     assert tall[1] > tall[0] + 22 * rows
+
+
+@pytest.mark.parametrize("kind", ["linear", "log"])
+def test_ticks_have_the_texts_that_the_figure_gives_them_and_those_beyond_the_axis_are_left_out(kind):
+    ticks = {"type": kind, "tickvals": [1, 10, 10_000], "ticktext": ["one", "ten", "many"]}
+    figure = go.Figure(go.Scatter(x=[1, 10], y=[0.0, 1.0]), layout={"xaxis": ticks})
+    still = svg_of(Chart(figure, "", "chart"))
+    assert ">one<" in still
+    assert ">ten<" in still
+    assert ">many<" not in still

@@ -18,11 +18,11 @@ from typing import Any
 from lab.errors import LabError, ViewError
 from lab.words import shown
 from widgets.controls.breakpoints import Breakpoints
-from widgets.controls.slider import Progress, Slider
 from widgets.controls.step_picture import StepPicture
 from widgets.explosion import exploded
 from widgets.live.buttons import free_of_blocked_cell, pixels
 from widgets.live.showing import close
+from widgets.live.slider import Progress, Slider
 from widgets.pictures.theme import short
 from widgets.view import wording_of
 

@@ -34,9 +34,9 @@ class StepPicture:
 
     def refresh(self) -> None:
         """Show the step that the run is in, if it is another one than before."""
+        from widgets.views.collective.ring import RingView
         from widgets.views.graph.view import GraphView
         from widgets.views.pipeline.view import PipelineView
-        from widgets.views.ring.view import RingView
 
         if self._closed_at is not None:
             if not self.run.is_inside or self._place() == self._closed_at:

@@ -29,10 +29,10 @@ from widgets.export.page import Part, page_of
 from widgets.fold import Positions
 from widgets.view import View
 from widgets.views.cluster.view import ClusterView
+from widgets.views.collective.calls import LOOK_BACK, Calls
+from widgets.views.collective.ring import RingView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.pipeline.view import PipelineView
-from widgets.views.ring.calls import LOOK_BACK, Calls
-from widgets.views.ring.view import RingView
 from widgets.views.training.loss import LossView
 
 

@@ -4,7 +4,7 @@ import { hatch } from "./geometry.js";
 
 const UNDER_NODES = new Set(["grid", "ideal_forward", "ideal_backward", "level", "peak"]);
 const MARK_HATCHED = new Set(["ideal_backward", "full"]);
-const MARK_FONTS = { heading: "600 13px", text: "400 12px", warning: "600 12px" };
+const MARK_FONTS = { heading: "600 13px", text: "400 12px", code: "400 12px", warning: "600 12px" };
 
 export class Marks {
   // `family()` gives the font of the page: words are cut to their room by how wide they are in it.

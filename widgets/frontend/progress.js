@@ -1,4 +1,4 @@
-// The page's side of the bar of widgets/controls/slider.py: how much is done, drawn and said.
+// The page's side of the bar of widgets/live/slider.py: how much is done, drawn and said.
 export default {
   render({ model, el }) {
     const bar = document.createElement("div");

@@ -1,4 +1,4 @@
-// The page's side of widgets/controls/slider.py: a slider that says the value, and not where on its scale that is.
+// The page's side of widgets/live/slider.py: a slider that says the value, and not where on its scale that is.
 import { ownKeys } from "./keys.js";
 
 let sliders = 0;

@@ -14,24 +14,40 @@ from widgets.fold import Positions
 from widgets.gallery.runs import Runs
 from widgets.view import View
 from widgets.views.broadcast.view import BroadcastView
+from widgets.views.capture.view import CaptureView
 from widgets.views.cluster.view import ClusterView
+from widgets.views.collective.compare import CompareCollectives
+from widgets.views.collective.ring import RingView
+from widgets.views.collective.view import CollectiveView
 from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
 from widgets.views.dual.view import DualView
+from widgets.views.experiments.buckets import BucketView
+from widgets.views.experiments.building import BuildView
+from widgets.views.experiments.calls import CallsView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
 from widgets.views.experiments.memory import MemoryView
+from widgets.views.experiments.memory_plan import MemoryPlanView
+from widgets.views.experiments.orders import OrdersView
 from widgets.views.experiments.passes import PassesView
+from widgets.views.experiments.rewrite.view import RewriteView
+from widgets.views.experiments.root_link import RootLinkView
 from widgets.views.experiments.rule import RuleView
 from widgets.views.experiments.slopes import SlopesView
+from widgets.views.experiments.spread import SpreadView
 from widgets.views.experiments.swell import SwellView
+from widgets.views.experiments.times import TimesView
 from widgets.views.graph.view import GraphView
 from widgets.views.layers.view import LayersView
 from widgets.views.pipeline.view import PipelineView
-from widgets.views.ring.view import RingView
+from widgets.views.prefetch.view import PrefetchView
+from widgets.views.retraces.view import RetraceView
+from widgets.views.schedule.view import ScheduleView
 from widgets.views.training.gradient import GradientView
 from widgets.views.training.loss import LossView
+from widgets.views.training.recovery import RecoveryView
 from widgets.views.visits.view import VisitsView
 from widgets.views.vmap.view import VmapView
 from widgets.views.why.view import WhyView
@@ -99,6 +115,23 @@ EXHIBITS: list[Exhibit] = [
             MemoryView, "memory", opens_at_end=True),
     Exhibit("Pass by pass", "What the compiler makes of a layer and its gradient: fewer kernels, fewer bytes.",
             PassesView, "passes", opens_at_end=True),
+    Exhibit("Before and after a pass", "What goes into others, what is left out, and what a pass made instead.",
+            RewriteView, "passes"),
+    Exhibit("Calls of jitted functions", "Which call found a graph, and why the others were traced.",
+            RetraceView, "retraces", opens_at_end=True),
+    Exhibit("First call and later calls", "A first call traces and compiles; it pays after so many more.",
+            CallsView, "calls", opens_at_end=True),
+    Exhibit("A graph each step, or once", "Define by run, traced anew, kept: what a step takes, and what all take.",
+            BuildView, "building", opens_at_end=True),
+    Exhibit("Traced and scripted", "A trace has the branch that its input took; a script has both.",
+            CaptureView, "captures", opens_at_end=True),
+    Exhibit("A graph in threads", "Equations that do not wait for each other run at once; the longest chain of those "
+            "that do has strong outlines.", ScheduleView, "schedule",
+            lambda runs: ScheduleView(runs.schedule, run=3), opens_at_end=True),
+    Exhibit("Memory plan", "Buffers over the equations: used again, reordered, and what is cheap made again.",
+            MemoryPlanView, "plan", opens_at_end=True),
+    Exhibit("Prefetch", "The next batches are loaded and preprocessed while the loop computes with this one.",
+            PrefetchView, "prefetch", lambda runs: PrefetchView(runs.prefetch, depth=2), opens_at_end=True),
     Exhibit("The gradient's graph", "What the first walk computed is a graph as well: the second goes over it.",
             GraphView, "twice", opens_at_end=True),
     Exhibit("First nan", "The operation in which nan or infinity began is lit, with the numbers that went in.",
@@ -122,10 +155,32 @@ EXHIBITS: list[Exhibit] = [
             LayersView, "training", opens_at_end=True),
     Exhibit("All-reduce, ring", "Chunks travel around; which parts are in them, and how many bytes each rank sent.",
             RingView, "ring"),
+    Exhibit("All-reduce as a matrix", "The same run: bytes from each rank to each other, and whose parts are where.",
+            CollectiveView, "ring", lambda runs: CollectiveView(runs.ring, layout="matrix")),
     Exhibit("All-reduce, naive", "The same sum by way of rank 0, which sends most.", RingView, "naive"),
     Exhibit("Broadcast", "What rank 0 has goes to all.", RingView, "broadcast"),
+    Exhibit("All-reduce, tree", "Partial sums go up the tree that the hops made, the sum comes down: few steps, all of "
+            "the buffer in each.", CollectiveView, "tree"),
+    Exhibit("All-reduce, two trees", "Half of the chunks go along one tree, half along another, in which other ranks "
+            "are leaves.", CollectiveView, "double_tree"),
+    Exhibit("All-to-all", "Each rank sends another chunk to each other: a matrix that is full but for its diagonal.",
+            CollectiveView, "all_to_all"),
+    Exhibit("Ring and tree", "The same numbers, step beside step: fewer bytes a rank, or fewer steps.",
+            CompareCollectives, "two_ways"),
+    Exhibit("Times of collectives", "A tree has few steps, a ring few bytes: the lines cross, measured and simulated.",
+            TimesView, "times", opens_at_end=True),
+    Exhibit("The link of the root", "One rank that talks to all carries what a tree and a ring share out.",
+            RootLinkView, "root_link", opens_at_end=True),
     Exhibit("Data parallel", "Each replica takes its shard, all sum their gradients and make the same update: the "
             "first step and the last.", DataParallelView, "replicas", stops=_two_steps),
+    Exhibit("Spread of replicas", "Gradients summed in each step keep replicas equal to the bit; others drift apart.",
+            SpreadView, "spread", opens_at_end=True),
+    Exhibit("Size of the buckets", "Small buckets pay for each message, large ones leave nothing to hide in "
+            "backward.", BucketView, "buckets", opens_at_end=True),
+    Exhibit("Orders of addition", "The same float32 numbers, added in another order, are another sum.",
+            OrdersView, "orders", opens_at_end=True),
+    Exhibit("A worker is killed", "Struck, known, replaced, gone on: on the lanes of the ranks, and on the loss.",
+            RecoveryView, "killed", opens_at_end=True),
     Exhibit("Pipeline", "One step of 1F1B: what each rank does when, beside the same order without delays.",
             PipelineView, "pipeline", lambda runs: PipelineView(runs.pipeline, step=2), opens_at_end=True),
     Exhibit("Workers", "Which worker held which rank, and what it took of memory and processor.",

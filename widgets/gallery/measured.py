@@ -9,16 +9,34 @@ from typing import Any
 import numpy as np
 
 from lab.autograd.tensor import tensor
-from lab.events import Recording
+from lab.data.overlap import measure_prefetch
+from lab.events import CacheHit, Recording, Traced, record
+from lab.experiments.building import measure_build
+from lab.experiments.calls import measure_calls
+from lab.experiments.captures import compare_captures
 from lab.experiments.cost import measure_cost
 from lab.experiments.errors import measure_errors
 from lab.experiments.memory import measure_memory
 from lab.experiments.passes import measure_passes
+from lab.experiments.plan import measure_plan
 from lab.experiments.rule import measure_rule
+from lab.experiments.schedule import measure_schedule
 from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
-from lab.ops import cross_entropy, exp, layer_norm, maximum, sin, softmax
-from lab.transforms import checkpoint, custom_vjp, value_and_grad
+from lab.ops import cross_entropy, exp, gelu, layer_norm, maximum, sin, softmax, square, tanh
+from lab.transforms import checkpoint, custom_vjp, grad, jit, value_and_grad
+
+
+def a_layer(x: Any, w: Any) -> Any:
+    """One number of a layer, as network code has it."""
+    return (tanh(x @ w) ** 2).mean()
+
+
+def normed(x: Any) -> Any:
+    """A mean that is taken of more than two entries only."""
+    if x.shape[0] > 2:
+        return x / x.shape[0]
+    return 10.0 * x
 
 
 class Measured:
@@ -100,3 +118,78 @@ class Measured:
         step = value_and_grad(network, (1, 2, 3, 4))
         step.__name__ = "a layer norm, a layer and a loss with their gradients"
         return measure_passes(step, x, scale, shift, w, bias).recording
+
+    @cached_property
+    def retraces(self) -> Recording:
+        """A layer, called with other shapes and dtypes; then one that is jitted anew for each call."""
+        self._say("Jitted functions, called with this and that ...")
+        rng = np.random.default_rng(0)
+        x, w = rng.normal(size=(64, 8)).astype(np.float32), rng.normal(size=(8, 4)).astype(np.float32)
+        layer = jit(a_layer)
+        with record(kinds=[Traced, CacheHit]) as rec:
+            for batch in (x, x, x, x[:40], x, x.astype(np.float64), x):
+                layer(batch, w)
+            for _ in range(2):
+                jit(normed)(x)
+        rec.meta["title"] = "calls of jitted functions"
+        return rec
+
+    @cached_property
+    def calls(self) -> Recording:
+        """A step of a network, compiled: the first call and eleven more."""
+        self._say("The first call of a compiled function, and later ones ...")
+        rng = np.random.default_rng(0)
+        x, w = rng.normal(size=(64, 32)).astype(np.float32), (rng.normal(size=(32, 16)) / 6.0).astype(np.float32)
+        step = value_and_grad(a_layer, 1)
+        step.__name__ = "a layer and its gradient"
+        return measure_calls(step, *[(x, w)] * 12).recording
+
+    @cached_property
+    def building(self) -> Recording:
+        """The same with a graph that is built in each step, and with one that is kept."""
+        self._say("A graph in every step, or one for all ...")
+        rng = np.random.default_rng(0)
+        x, w = rng.normal(size=(64, 32)).astype(np.float32), (rng.normal(size=(32, 16)) / 6.0).astype(np.float32)
+        return measure_build(a_layer, x, w).recording
+
+    @cached_property
+    def captures(self) -> Recording:
+        """A branch on a shape: a trace of three entries, used for two."""
+        self._say("A function traced, and read ...")
+        return compare_captures(normed, np.array([3.0, 6.0, 9.0]), np.array([3.0, 6.0])).recording
+
+    @cached_property
+    def schedule(self) -> Recording:
+        """Four branches of products and elementwise ops, and what they come to."""
+        self._say("A graph by every executor, in one thread and in two ...")
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(2, 256, 256)).astype(np.float32)
+
+        def branches(x: Any, y: Any) -> Any:
+            return (tanh(x @ y) + exp(-square(y @ x)) @ y + (sin(x) @ y) * (x @ x)).sum()
+
+        branches.__name__ = "three branches of products"
+        return measure_schedule(branches, x, y, threads=(2,)).recording
+
+    @cached_property
+    def plan(self) -> Recording:
+        """Layers with gelu and their gradients, whose memory is planned in several ways."""
+        self._say("Memory planned in several ways, and runs measured ...")
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(256, 32)).astype(np.float32)
+        weights = [(rng.normal(size=(32, 32)) / 6.0).astype(np.float32) for _ in range(3)]
+
+        def network(x: Any, *weights: Any) -> Any:
+            for w in weights:
+                x = gelu(x @ w)
+            return square(x).sum()
+
+        step = grad(network, (1, 2, 3))
+        step.__name__ = "the gradients of three layers with gelu"
+        return measure_plan(step, x, *weights).recording
+
+    @cached_property
+    def prefetch(self) -> Recording:
+        """Digits that are unpacked, moved about and learned from, with a prefetch and without."""
+        self._say("Loading, preprocessing and training, one ahead of the other ...")
+        return measure_prefetch((0, 2), n_items=8, repeats=1).recording

@@ -5,10 +5,8 @@ Nothing is made up: a graph is built, a network trained, and four worker process
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,20 +18,7 @@ from lab.nn import Transformer, TransformerBlock, cross_entropy, mlp
 from lab.ops import exp, sqrt, tanh
 from lab.training import fit
 from lab.transforms import jvp, vmap
-from widgets.gallery.measured import Measured
-
-if TYPE_CHECKING:
-    from lab.parallel import Cluster, Comm
-
-N_RANKS = 4
-
-
-def added_up(comm: Comm, operation: str, algorithm: str) -> Any:
-    """A program of ranks: rank r brings 10 to the power of r, so that a sum shows whose parts are in it."""
-    mine = np.full(8, float(10**comm.rank))
-    if operation == "broadcast":
-        return comm.broadcast_(mine)
-    return comm.all_reduce_(mine, algorithm)
+from widgets.gallery.on_ranks import OnRanks
 
 
 def _one_step(seed: int) -> Recording:
@@ -46,7 +31,7 @@ def _one_step(seed: int) -> Recording:
     return rec
 
 
-class Runs(Measured):
+class Runs(OnRanks):
     """Recordings by name; the workers are started for the first that needs them, and end with the block.
 
     Args:
@@ -57,10 +42,6 @@ class Runs(Measured):
         ...     runs.graph[-1].root == runs.graph[-2].node
         False
     """
-
-    def __init__(self, say: Callable[[str], object]) -> None:
-        super().__init__(say)
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -196,63 +177,5 @@ class Runs(Measured):
         self._say("Training a network on digits ...")
         train, test = digits()
         run = fit(mlp(64, 64, 10, rng=0), train, validation=test, epochs=8, name="digits-mlp")
-        run.wait()
-        return run.recording
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        """Four worker processes."""
-        from lab.parallel import Cluster
-
-        self._say(f"Starting {N_RANKS} workers ...")
-        return self._stack.enter_context(Cluster(N_RANKS))
-
-    def _collective(self, operation: str, algorithm: str) -> Recording:
-        cluster = self.cluster
-        name = f"{operation.capitalize().replace('_', '-')}{f' by {algorithm}' if algorithm else ''}"
-        self._say(f"{name} on {N_RANKS} workers ...")
-        with record(detail="value") as rec:
-            cluster.launch(added_up, operation, algorithm, time_limit=60)
-        return rec
-
-    @cached_property
-    def ring(self) -> Recording:
-        """An all-reduce in a ring."""
-        return self._collective("all_reduce", "ring")
-
-    @cached_property
-    def naive(self) -> Recording:
-        """An all-reduce by way of rank 0."""
-        return self._collective("all_reduce", "naive")
-
-    @cached_property
-    def broadcast(self) -> Recording:
-        """What rank 0 has goes to all."""
-        return self._collective("broadcast", "")
-
-    @cached_property
-    def replicas(self) -> Recording:
-        """Four replicas train on shards of each batch."""
-        from lab.parallel import DataParallel
-
-        cluster = self.cluster
-        self._say(f"Training on digits, data-parallel on {N_RANKS} workers ...")
-        train, test = digits()
-        model, on = mlp(64, 32, 10, rng=0), DataParallel(cluster, N_RANKS)
-        run = fit(model, train, validation=test, epochs=1, batch_size=128, name="digits-replicas", on=on)
-        run.wait()
-        return run.recording
-
-    @cached_property
-    def pipeline(self) -> Recording:
-        """Four stages on paced devices, so that two cores can play them."""
-        from lab.parallel import Paced, Pipeline
-
-        cluster = self.cluster
-        self._say(f"A pipeline of {N_RANKS} stages, 1F1B, on paced workers ...")
-        (train, _), model = digits(), mlp(64, 48, 32, 24, 10, rng=0)
-        on = Pipeline(cluster, schedule="1f1b", n_stages=N_RANKS, n_micro=8, paced=Paced(20, 40))
-        first = train.inputs[:256], train.targets[:256]
-        run = fit(model, first, epochs=1, batch_size=128, name="digits-pipeline", on=on)
         run.wait()
         return run.recording

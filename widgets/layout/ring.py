@@ -17,6 +17,8 @@ MOST_IN_ROWS = 8
 """So many cards fit the width of a page in two rows; more go around an open middle."""
 DETOUR = 40.0
 """How far outside its row an arrow runs that would cross the cards between its ends."""
+LANE = 24.0
+"""How far apart two such arrows run that go there and back at the same time."""
 FALL = 34.0
 """How far above a row an arrow that comes from the hub turns down to its card."""
 
@@ -104,20 +106,22 @@ def bends(pair: Pair, circle: Circle, card: Point, *, both: bool = False, hub: i
     """
     (ax, ay), (bx, by) = (circle.centres[rank] for rank in pair)
     dx, dy = bx - ax, by - ay
-    if both:
+    others = [c for rank, c in enumerate(circle.centres) if rank not in pair]
+    clear = not any(_crosses((ax, ay), (bx, by), c, card) for c in others)
+    if both and clear:
         length = math.hypot(dx, dy) or 1.0
         aside = 14.0 + 26.0 * abs(dy) / length  # words on upright arrows need more room beside each other
         return (((ax + bx) / 2 - dy / length * aside, (ay + by) / 2 + dx / length * aside),)
-    others = [c for rank, c in enumerate(circle.centres) if rank not in pair]
-    if not any(_crosses((ax, ay), (bx, by), c, card) for c in others):
+    if clear:
         return ()
     if hub in pair:
         below, inwards = (bx, -dx) if hub == pair[0] else (ax, dx)
         return ((below + math.copysign(10.0, inwards), circle.height - card[1] - FALL),)
+    lane = LANE * (both and pair[0] > pair[1])
     if abs(dy) > 1:
-        return along(ax, bx, (ay + by) / 2)
-    outside = -DETOUR if ay <= circle.height / 2 else circle.height + DETOUR
-    inwards = math.copysign(card[0] * 0.3, dx)
+        return along(ax, bx, (ay + by) / 2 + lane)
+    outside = -DETOUR - lane if ay <= circle.height / 2 else circle.height + DETOUR + lane
+    inwards = math.copysign(card[0] * (0.2 if lane else 0.3), dx)
     return along(ax + inwards, bx - inwards, outside)
 
 

@@ -12,6 +12,14 @@ from functools import lru_cache
 LINE_HEIGHTS = (18.0, 16.0, 16.0)
 """Label, sublabel, gradient; as in scene.js."""
 
+MONO = (
+    "'DejaVu Sans Mono', ui-monospace, 'Cascadia Mono', Menlo, Consolas, 'Liberation Mono', monospace, "
+    "'DejaVu Sans', sans-serif"
+)
+"""Fonts of code. Those that the letters of all others fit into come first."""
+CODE_LETTER = 7.25
+"""Pixels of a letter of code, at 12 pixels: 0.6 of it in all fonts of MONO, and a little."""
+
 _NARROW = frozenset("ijlItfr.,:;'|!()[]{} ")
 _WIDE = frozenset("mwMW@%—…")
 

@@ -69,9 +69,9 @@ class Edge(NamedTuple):
 MARKS_BELOW: tuple[str, ...] = ("grid", "ideal_forward", "ideal_backward", "level", "peak")
 """Kinds of marks that lie under edges and nodes: a thin line, the two bars of a plan, steps of a level, its highest."""
 
-MARKS_ABOVE: tuple[str, ...] = ("track", "used", "full", "now", "heading", "text", "warning")
+MARKS_ABOVE: tuple[str, ...] = ("track", "used", "full", "now", "heading", "text", "code", "warning")
 """Kinds of marks that lie over them: a bar's whole length, how much of it is used, the same when it is nearly all, the
-line of the moment, and three kinds of words."""
+line of the moment, and four kinds of words: lines of code are as wide as they have letters."""
 
 
 class Mark(NamedTuple):

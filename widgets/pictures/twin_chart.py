@@ -71,6 +71,8 @@ class Axis:
     """From one tick to the next, where the figure says so."""
     begin: float = 0.0
     """A place at which there would be one of these."""
+    named: list[tuple[Any, str]] = field(default_factory=list)
+    """Values that have ticks with texts of their own, where the figure says so."""
 
     def at(self, value: Any) -> float:
         """Pixel of a value, nan if it has no place (a gap)."""
@@ -104,6 +106,9 @@ class Axis:
             names = list(self.categories)
             every = math.ceil(len(names) * self.pitch / max(1.0, abs(self.stop - self.start)))
             return [(self.at(name), name) for name in names[:: max(1, every)]]
+        if self.named:
+            low, high = sorted((self.low, self.high))
+            return [(self.at(v), text) for v, text in self.named if low <= self.number(v) <= high]
         scale = (self.stop - self.start) / ((self.high - self.low) or 1.0)
         if self.kind == "log":
             told = [(v, plain_number(10.0**v)) for v in logarithmic(self.low, self.high)]
@@ -177,6 +182,8 @@ def _axis(layout: dict[str, Any], name: str, columns: Sequence[list[Any]], room:
     every = look.get("dtick")
     if kind == "linear" and isinstance(every, (int, float)) and every > 0:
         axis.every, axis.begin = float(every), float(look.get("tick0") or 0.0)
+    if kind != "category":
+        axis.named = list(zip(values(look.get("tickvals")), look.get("ticktext") or (), strict=False))
     if look.get("autorange") == "reversed":
         axis.start, axis.stop = stop, start
     return axis

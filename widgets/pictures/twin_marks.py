@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from widgets.pictures.geometry import hatch, number
-from widgets.pictures.measure import clip
+from widgets.pictures.measure import MONO, clip
 from widgets.pictures.scene import MARKS_BELOW, Mark
 from widgets.pictures.theme import INK
 from widgets.pictures.twin import half_seen, label, tag
 
 _WORDS: Mapping[str, tuple[float, bool, str]] = {
-    "heading": (13.0, True, "text"), "text": (12.0, False, "muted"), "warning": (12.0, True, "trouble"),
+    "heading": (13.0, True, "text"), "text": (12.0, False, "muted"),
+    "code": (12.0, False, "text"), "warning": (12.0, True, "trouble"),
 }  # fmt: skip
 """Size, weight and colour."""
 
@@ -45,8 +46,9 @@ def _words(mark: Mark) -> str:
     size, bold, colour = _WORDS[mark.kind]
     text = clip(mark.text, mark.width, size, bold=bold) if mark.width else mark.text
     anchor = None if mark.anchor == "start" else mark.anchor
+    family = MONO if mark.kind == "code" else None
     return label(text, mark.x, mark.y, size, fill=INK[colour], font_weight=600 if bold else None, text_anchor=anchor,
-                 dy="0.35em")  # fmt: skip
+                 font_family=family, dy="0.35em")  # fmt: skip
 
 
 def _shape(mark: Mark) -> str:

@@ -50,6 +50,8 @@ class Clock:
         self.transport.speed = checked_speed(speed)
         if self.live:
             self.transport.to_end()
+        elif all(v.opens_at_end for v in self.views):
+            self.transport.seek(self.transport.last)
         self._lock = threading.RLock()
         self._halt: threading.Event | None = None
         self._idle = threading.Event()

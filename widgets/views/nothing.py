@@ -7,21 +7,33 @@ from __future__ import annotations
 
 from lab.events import (
     ActionFinished,
+    BucketsBegun,
+    BuildBegun,
+    CallsBegun,
+    CapturesBegun,
     CollectiveStarted,
     CostBegun,
+    EquationRan,
     ErrorsBegun,
     MemoryBegun,
     NodeVisited,
     OpBatched,
     OpRecorded,
+    OrderMeasured,
+    PassesBegun,
     RankStarted,
     ReplicaAdvanced,
+    RootLinkBegun,
     RuleCheckBegun,
     RunFinished,
     SlopesBegun,
+    SpreadBegun,
+    StageRan,
     StepFinished,
     SwellBegun,
     TangentPushed,
+    TimesBegun,
+    Traced,
 )
 from widgets.fold import Events
 
@@ -29,6 +41,11 @@ SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView",
             StepFinished: "LossView", TangentPushed: "DualView", NodeVisited: "VisitsView",
             OpBatched: "VmapView", ErrorsBegun: "ErrorView", CostBegun: "CostView", SwellBegun: "SwellView",
             SlopesBegun: "SlopesView", RuleCheckBegun: "RuleView", MemoryBegun: "MemoryView",
+            PassesBegun: "PassesView", CallsBegun: "CallsView", BuildBegun: "BuildView",
+            CapturesBegun: "CaptureView", Traced: "RetraceView",
+            TimesBegun: "TimesView", RootLinkBegun: "RootLinkView", SpreadBegun: "SpreadView",
+            OrderMeasured: "OrdersView", BucketsBegun: "BucketView",
+            EquationRan: "ScheduleView", StageRan: "PrefetchView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""
 

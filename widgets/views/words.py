@@ -1,4 +1,4 @@
-"""Words that several views share: numbers with few digits, amounts of bytes, why a rank was lost."""
+"""Words that several views share: numbers with few digits, amounts of bytes, times, shares, why a rank was lost."""
 
 from __future__ import annotations
 
@@ -31,6 +31,28 @@ def n_bytes(count: float) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:.4g} B"
+
+
+def milliseconds(time: float) -> str:
+    """A time as one says it.
+
+    Example:
+        >>> milliseconds(12.34567), milliseconds(0.01234), milliseconds(2400.0)
+        ('12.3 ms', '0.0123 ms', '2.4 s')
+    """
+    if abs(time) >= 1000:
+        return f"{time / 1000:.3g} s"
+    return f"{time:.3g} ms"
+
+
+def share(part: float) -> str:
+    """A share of the whole.
+
+    Example:
+        >>> share(3 / 11)
+        '27.3 %'
+    """
+    return f"{100 * part:.1f} %"
 
 
 def why_lost(rank: int, reason: str) -> str:

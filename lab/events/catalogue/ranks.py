@@ -45,6 +45,33 @@ class RankLost(Event):
 
 
 @event
+class TrainingResumed(Event):
+    """Ranks that train go on after a loss, from a step that all of them had done; as told by who launched them."""
+
+    restart: int
+    """How many losses the run has outlived, this one included."""
+    step: int
+    """Steps done in the state that they went on from."""
+    lost_rank: int
+    """-1 if all were lost."""
+    world_size: int
+    """Ranks from here on."""
+    source: str
+    """Where the state is from: "ranks", "disk", "launcher" (the last pause) or "beginning"."""
+    elapsed_ms: float
+    """From the word of the loss to that of the first step done after it; where the run is paused, until ranks stood."""
+
+
+@event
+class StateKept(Event):
+    """A rank kept a copy of parameters and optimiser in its process, for when another rank is lost."""
+
+    step: int
+    n_bytes: int
+    elapsed_ms: float
+
+
+@event
 class ClockAligned(Event):
     """The clock of a rank was compared with that of who launched; times of its events are in the launcher's clock."""
 
@@ -81,11 +108,25 @@ class WorkerSeen(Event):
 
 
 @event
+class WorkerHandled(Event):
+    """Somebody killed, stopped or slowed a worker by hand, or let it go on."""
+
+    worker: str
+    """Its address."""
+    pid: int
+    action: str
+    """"killed", "stopped", "slowed" or "let go on"."""
+    share: float
+    """Of its time in which it runs from now on: 0 to 1."""
+
+
+@event
 class CollectiveStarted(Event):
     """A rank entered a collective."""
 
     collective: int
-    """Number of the call, counted from 0 in each launch; the same on all ranks."""
+    """Number of the call, counted from 0 in each launch; the same on all ranks. In a group of ranks
+    counted from a number of the group's own."""
     operation: str
     algorithm: str
     """With the operation a key of `lab.parallel.COLLECTIVES`."""
@@ -95,6 +136,12 @@ class CollectiveStarted(Event):
     world_size: int
     value: Array | None = None
     """A copy of what the rank's buffer held, flat, if a listener asked for values and it has at most 4,096 entries."""
+    group: str = ""
+    """Name of the group of ranks that calls, "" for all."""
+    throttle: str = ""
+    """How slow the links of this rank were made, in words; "" for as fast as they are."""
+    transport: str = ""
+    """How its chunks go: "shared" memory, "unix" or "tcp" sockets, "tls" over TCP; "" for a rank alone, or unknown."""
 
 
 @event
@@ -107,6 +154,7 @@ class CollectiveFinished(Event):
     n_bytes: int
     n_chunks: int
     world_size: int
+    group: str = ""
 
 
 @event
@@ -125,6 +173,25 @@ class ChunkMoved(Event):
     n_bytes: int
     value: Array | None = None
     """A copy of what `dst` holds in these chunks now, as for CollectiveStarted."""
+    group: str = ""
+    """As for CollectiveStarted; `src` and `dst` are numbers of the launch."""
+
+
+@event
+class OrderMeasured(Event):
+    """`measure_orders` summed the arrays of all ranks in one order, and compared the sum with the exact one."""
+
+    algorithm: str
+    n_entries: int
+    n_inexact: int
+    """Entries that are not the exact sum's, which is rounded once."""
+    n_other: int
+    """Entries that are not those of the order that was measured first."""
+    mean_ulp: float
+    """Distance from the exact sum, in units in its last place, as is `max_ulp`."""
+    max_ulp: float
+    n_ranks: int
+    dtype: str
 
 
 # --- data-parallel training ---
@@ -151,6 +218,23 @@ class ReplicaAdvanced(Event):
     """CRC-32 of the bytes of the parameters at "updated", to see that all replicas are alike; else 0."""
     elapsed_ms: float
     """That this phase took."""
+
+
+@event
+class LaneBusy(Event):
+    """A lane of a rank was busy for a while in a step of data-parallel training with buckets; told when all is done."""
+
+    step: int
+    lane: str
+    """"compute" or "communication"."""
+    kind: str
+    """"differentiate": forward and backward; "bucket": all-reduce of one; "wait": for buckets after backward."""
+    bucket: int
+    """Its number in the order of the all-reduces, from 0; -1 for what is none."""
+    n_bytes: int
+    start_ms: float
+    """Since the step began on this rank, as is `stop_ms`."""
+    stop_ms: float
 
 
 # --- pipelines ---

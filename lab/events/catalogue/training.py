@@ -31,6 +31,16 @@ class RunStateChanged(Event):
 
 
 @event
+class SnapshotWritten(Event):
+    """The state of a training was written to disk, whole: `lab.fit(..., resume=path)` goes on from there."""
+
+    step: int
+    path: str
+    n_bytes: int
+    elapsed_ms: float
+
+
+@event
 class StepFinished(Event):
     """One optimiser step is done; `loss` is of the batch before the update."""
 

@@ -117,11 +117,13 @@ def relaxed_algebra(graph: Graph) -> Graph:
     return _simplified(graph, relaxed=True)
 
 
-def _like(e: Equation, op: str, *inputs: Atom, **params: Any) -> Equation:
+def like(e: Equation, op: str, *inputs: Atom, **params: Any) -> Equation:
+    """An equation for the same result."""
     return dataclasses.replace(e, op=PRIMITIVES[op], inputs=inputs, params=params)
 
 
-def _made_by(new: Rewriter, a: Atom, op: str) -> Equation | None:
+def made_by(new: Rewriter, a: Atom, op: str) -> Equation | None:
+    """The equation that made a value, if it is of this op."""
     e = new.maker(a)
     return e if e is not None and e.op.name == op else None
 
@@ -164,7 +166,7 @@ def _first_power(_: Rewriter, e: Equation) -> Atom | None:
 def _second_power(_: Rewriter, e: Equation) -> Equation | None:
     x, n = e.inputs
     fits = constant(n) == 2 and x.spec == e.out.spec and e.out.spec.dtype.kind == "f"
-    return _like(e, "multiply", x, x) if fits else None
+    return like(e, "multiply", x, x) if fits else None
 
 
 # --- signs --------------------------------------------------------------------------------------------------------
@@ -172,7 +174,7 @@ def _second_power(_: Rewriter, e: Equation) -> Equation | None:
 
 @rule("negative", says="-(-x) -> x", allowed="floats, for which it only flips a bit")
 def _twice_negative(new: Rewriter, e: Equation) -> Atom | None:
-    inner = _made_by(new, e.inputs[0], "negative")
+    inner = made_by(new, e.inputs[0], "negative")
     return inner.inputs[0] if inner and e.out.spec.dtype.kind == "f" else None
 
 
@@ -180,29 +182,29 @@ def _twice_negative(new: Rewriter, e: Equation) -> Atom | None:
 def _times_minus_one(_: Rewriter, e: Equation) -> Equation | None:
     for x, one in (e.inputs, e.inputs[::-1]):
         if constant(one) == -1 and x.spec == e.out.spec and e.out.spec.dtype.kind == "f" and not x.weak:
-            return _like(e, "negative", x)
+            return like(e, "negative", x)
     return None
 
 
 @rule("add", says="x + (-y) -> x - y", allowed="floats")
 def _plus_negative(new: Rewriter, e: Equation) -> Equation | None:
     for x, y in (e.inputs, e.inputs[::-1]):
-        inner = _made_by(new, y, "negative")
+        inner = made_by(new, y, "negative")
         if inner and e.out.spec.dtype.kind == "f":
-            return _like(e, "subtract", x, inner.inputs[0])
+            return like(e, "subtract", x, inner.inputs[0])
     return None
 
 
 @rule("subtract", says="x - (-y) -> x + y", allowed="floats")
 def _less_negative(new: Rewriter, e: Equation) -> Equation | None:
-    inner = _made_by(new, e.inputs[1], "negative")
-    return _like(e, "add", e.inputs[0], inner.inputs[0]) if inner and e.out.spec.dtype.kind == "f" else None
+    inner = made_by(new, e.inputs[1], "negative")
+    return like(e, "add", e.inputs[0], inner.inputs[0]) if inner and e.out.spec.dtype.kind == "f" else None
 
 
 @rule("multiply", "divide", says="(-x) * (-y) -> x * y", allowed="floats; a nan keeps being one")
 def _both_negative(new: Rewriter, e: Equation) -> Equation | None:
-    x, y = (_made_by(new, a, "negative") for a in e.inputs)
-    return _like(e, e.op.name, x.inputs[0], y.inputs[0]) if x and y and e.out.spec.dtype.kind == "f" else None
+    x, y = (made_by(new, a, "negative") for a in e.inputs)
+    return like(e, e.op.name, x.inputs[0], y.inputs[0]) if x and y and e.out.spec.dtype.kind == "f" else None
 
 
 @rule("divide", says="x / 2**k -> x * 2**-k", allowed="floats, and 2**-k is a normal number of the result's dtype")
@@ -214,7 +216,7 @@ def _over_power_of_two(_: Rewriter, e: Equation) -> Equation | None:
     about = np.finfo(dtype.name)
     if not float(about.tiny) <= abs(1.0 / c) <= float(about.max) or not float(about.tiny) <= abs(c) <= float(about.max):
         return None
-    return _like(e, "multiply", x, Literal(_fixed(1.0 / c, dtype)))
+    return like(e, "multiply", x, Literal(_fixed(1.0 / c, dtype)))
 
 
 # --- what is there already ----------------------------------------------------------------------------------------
@@ -241,37 +243,6 @@ def _never(_: Rewriter, e: Equation) -> Atom | None:
     return Literal(_filled(False, e)) if never and e.out.spec.size else None
 
 
-@rule("cast", says="cast to its own dtype -> x")
-@rule("broadcast_to", "reshape", says="to its own shape -> x")
-def _as_it_is(_: Rewriter, e: Equation) -> Atom | None:
-    return e.inputs[0]
-
-
-@rule("reshape", says="reshape of reshape -> one reshape")
-def _reshaped_twice(new: Rewriter, e: Equation) -> Equation | None:
-    inner = _made_by(new, e.inputs[0], "reshape")
-    return _like(e, "reshape", inner.inputs[0], shape=e.out.spec.shape) if inner else None
-
-
-def _order(e: Equation) -> tuple[int, ...]:
-    n = len(e.out.spec.shape)
-    axes = e.params["axes"]
-    return tuple(range(n))[::-1] if axes is None else tuple(a % n for a in axes)
-
-
-@rule("transpose", says="the same order -> x; transpose of transpose -> one transpose")
-def _transposed(new: Rewriter, e: Equation) -> Atom | Equation | None:
-    if _order(e) == tuple(range(len(_order(e)))):
-        return e.inputs[0]
-    inner = _made_by(new, e.inputs[0], "transpose")
-    if inner is None:
-        return None
-    order = tuple(_order(inner)[a] for a in _order(e))
-    if order == tuple(range(len(order))):
-        return inner.inputs[0]
-    return _like(e, "transpose", inner.inputs[0], axes=order)
-
-
 # --- not for every float ------------------------------------------------------------------------------------------
 
 
@@ -294,7 +265,7 @@ def _times_zero(_: Rewriter, e: Equation) -> Atom | None:
 @rule("multiply", "add", says="(x * a) * b -> x * (a b)", allowed="rounding and overflow may differ", exact=False)
 def _constants_together(new: Rewriter, e: Equation) -> Equation | None:
     for x, outer in (e.inputs, e.inputs[::-1]):
-        inner = _made_by(new, x, e.op.name)
+        inner = made_by(new, x, e.op.name)
         b = constant(outer)
         if inner is None or b is None:
             continue
@@ -302,7 +273,7 @@ def _constants_together(new: Rewriter, e: Equation) -> Equation | None:
             c = constant(a)
             if c is not None and y.spec == e.out.spec and e.out.spec.dtype.kind == "f":
                 both = c * b if e.op.name == "multiply" else c + b
-                return _like(e, e.op.name, y, Literal(_fixed(both, e.out.spec.dtype)))
+                return like(e, e.op.name, y, Literal(_fixed(both, e.out.spec.dtype)))
     return None
 
 

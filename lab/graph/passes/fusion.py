@@ -9,13 +9,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-import numpy as np
-
-from lab.graph.ir import Atom, Equation, Graph, Literal, Var
+from lab.graph.ir import Atom, Equation, Graph, Var
+from lab.graph.passes.constants import Constants
 from lab.graph.passes.pipeline import graph_pass
 from lab.graph.regions import FUSED
-from lab.graph.rewriting import constant, renumbered
-from lab.graph.rows import ALIASES, Part, space_of
+from lab.graph.rewriting import renumbered
+from lab.graph.rows import ALIASES, Part
+from lab.graph.spaces import Space, space_of
+
+LONG = 4096
+"""Entries from which on a sum over several axes is a loop of its own."""
 
 
 @graph_pass("fusion")
@@ -36,36 +39,12 @@ def fusion(graph: Graph) -> Graph:
             }
           in (d) }
     """
-    named, arrays = _named(graph)
+    constants = Constants(graph)
+    named = constants.named()
     parts = _Parts(named)
     for k in range(len(named.equations)):
         parts.place(k)
-    return dataclasses.replace(_unnamed(_written(named, parts), arrays), inputs=graph.inputs)
-
-
-def _named(graph: Graph) -> tuple[Graph, dict[Var, Literal]]:
-    """The graph with each array of constants as an input, so that a part can read it as one, and what they are."""
-    names: dict[int, Var] = {}
-    arrays: dict[Var, Literal] = {}
-
-    def read(a: Atom) -> Atom:
-        if isinstance(a, Var) or not np.ndim(a.value) or constant(a) is not None:
-            return a
-        if id(a.value) not in names:
-            v = names[id(a.value)] = Var(graph.n_vars + len(names), a.spec)
-            arrays[v] = a
-        return names[id(a.value)]
-
-    equations = tuple(dataclasses.replace(e, inputs=tuple(map(read, e.inputs))) for e in graph.equations)
-    return dataclasses.replace(graph, inputs=(*graph.inputs, *arrays), equations=equations), arrays
-
-
-def _unnamed(graph: Graph, arrays: dict[Var, Literal]) -> Graph:
-    equations = [
-        dataclasses.replace(e, inputs=tuple(arrays.get(a, a) if isinstance(a, Var) else a for a in e.inputs))
-        for e in graph.equations
-    ]
-    return dataclasses.replace(graph, equations=tuple(equations))
+    return constants.unnamed(_written(named, parts))
 
 
 class _Node:
@@ -106,7 +85,7 @@ class _Parts:
                     self.node[k] = node
                     break
         else:
-            part = Part(space_of(e), self.makers)
+            part = Part(space_of(e, self.makers), self.makers)
             if part.take(e):
                 alone.part = part
         self._merge(k)
@@ -175,23 +154,29 @@ class _Parts:
         node = self.node[k]
         for j in sorted(self._made_by(k), reverse=True):
             other = self.node[j]
-            if other is node or other.part is None or node.part is None or other.part.space != node.part.space:
+            if other is node or other.part is None or node.part is None:
                 continue
-            members = sorted([*other.members, *node.members])
-            both = _Node(members, Part(node.part.space, self.makers))
-            assert both.part is not None
-            before = list(self.node)
-            for m in members:
-                self.node[m] = both
-            fits = all(both.part.take(self.equations[m]) for m in members)
-            if not fits or self._is_between(both, self._outside(both.part)):
-                self.node = before
-                continue
-            node = both
+            spaces = dict.fromkeys([node.part.space, other.part.space])
+            if len({space.shape for space in spaces}) == 1:
+                node = next((both for space in spaces if (both := self._joined(node, other, space))), node)
+
+    def _joined(self, node: _Node, other: _Node, space: Space) -> _Node | None:
+        """Two parts as one, if they fit that space."""
+        members = sorted([*other.members, *node.members])
+        part = Part(space, self.makers)
+        if not all(part.take(self.equations[m]) for m in members):
+            return None
+        both, before = _Node(members, part), list(self.node)
+        for m in members:
+            self.node[m] = both
+        if self._is_between(both, self._outside(part)):
+            self.node = before
+            return None
+        return both
 
 
 def _written(graph: Graph, parts: _Parts) -> Graph:
-    """The graph with each part of two or more equations as one."""
+    """The graph with each part of two or more equations, or of one sum of many entries, as one."""
     done: set[int] = set()
     ordered: list[_Node] = []
 
@@ -218,7 +203,7 @@ def _written(graph: Graph, parts: _Parts) -> Graph:
 def _equations(node: _Node, graph: Graph, needed: set[Var]) -> list[Equation]:
     members = [graph.equations[m] for m in sorted(node.members)]
     part = node.part
-    if part is None or len(members) == 1:
+    if part is None or (len(members) == 1 and not _is_long_sum(members[0])):
         return members
     outs = tuple(e.out for e in members if e.out in needed)
     if not outs:
@@ -229,6 +214,12 @@ def _equations(node: _Node, graph: Graph, needed: set[Var]) -> list[Equation]:
     sources = tuple(v.number for e in members for v in e.outs)
     params = {"body": body, "kind": _kind(members, part)}
     return [Equation(FUSED, inputs, outs, params, members[-1].origin, (), sources)]
+
+
+def _is_long_sum(e: Equation) -> bool:
+    """Whether a loop for this equation alone is worth it: NumPy takes three times as long over several axes."""
+    axes = e.params.get("axis") or ()
+    return e.op.name == "sum" and isinstance(axes, tuple) and len(axes) > 1 and e.inputs[0].spec.size >= LONG
 
 
 def _ordered(equations: list[Equation], known: set[Var]) -> list[Equation]:

@@ -12,12 +12,20 @@ import numpy as np
 
 from lab.graph.ir import Equation, Graph, Var
 from lab.graph.passes.pipeline import graph_pass
+from lab.graph.placed import placed
 from lab.graph.views import look_of
 
 NONE = -1
 """In the place of a buffer: the value is given out, or made anew in each run by its op."""
 ALIGNED = 64
 """Buffers are multiples of a cache line."""
+FRESH = frozenset(
+    {"all", "any", "argmax", "argmin", "conv", "conv_transpose", "conv_weight", "cross_entropy", "embedding",
+     "layer_norm", "log_softmax", "logsumexp", "max", "max_pool", "max_pool_back", "mean", "min", "nll", "one_hot",
+     "prod", "random_uniform", "scatter_add", "segment_sum", "softmax", "standardize", "std", "sum", "take", "var",
+     "where"}
+)  # fmt: skip
+"""Ops that choose the place of their result themselves, and never in an operand; a test looks at each."""
 
 
 class Held(NamedTuple):
@@ -54,6 +62,11 @@ def memory(graph: Graph) -> Graph:
             d:f64[2,2] = matmul(c, a)
           in (d) }
     """
+    return with_buffers(graph)
+
+
+def with_buffers(graph: Graph) -> Graph:
+    """The same, unchecked: for who asks what a plan would take."""
     planned: list[Equation] = []
     last = last_reads(graph)
     given = {a for a in graph.outputs if isinstance(a, Var)}
@@ -92,7 +105,9 @@ def _placed(e: Equation, numbers: list[int]) -> Equation:
 
 def _own_place(e: Equation) -> bool:
     """Whether what compiles it can write its results into places given."""
-    return e.op.name in ("fused", "matmul", "contract") or isinstance(e.op.forward, np.ufunc)
+    return (
+        e.op.name in ("fused", "matmul", "contract") or isinstance(e.op.forward, np.ufunc) or placed(e) is not None
+    )
 
 
 def _take(v: Var, sizes: list[int], free: list[int]) -> int:
@@ -108,6 +123,11 @@ def _take(v: Var, sizes: list[int], free: list[int]) -> int:
     return len(sizes) - 1
 
 
+def may_look(e: Equation) -> bool:
+    """Whether a result may lie in the memory of an operand: a view, or what an op unknown here gives."""
+    return not (_own_place(e) or e.op.name in FRESH)
+
+
 def last_reads(graph: Graph) -> dict[Var, int]:
     """For each value the number of the last equation that reads it, itself or through a view."""
     last: dict[Var, int] = {}
@@ -115,7 +135,7 @@ def last_reads(graph: Graph) -> dict[Var, int]:
         last.update({a: k for a in e.inputs if isinstance(a, Var)})
     last.update({a: len(graph.equations) for a in graph.outputs if isinstance(a, Var)})
     for e in reversed(graph.equations):
-        if not _own_place(e):  # a view, or the result of an op that may be one
+        if may_look(e):
             until = max(last.get(v, 0) for v in e.outs)
             last.update({a: max(last.get(a, 0), until) for a in e.inputs if isinstance(a, Var)})
     return last
@@ -152,3 +172,19 @@ def buffer_sizes(graph: Graph) -> dict[int, int]:
     for held in lifetimes(graph):
         sizes[held.buffer] = max(sizes.get(held.buffer, 0), held.n_bytes)
     return sizes
+
+
+def footprint(graph: Graph) -> int:
+    """Bytes that a run of the compiled graph takes beyond its inputs, if it is planned as it stands.
+
+    Buffers are kept from run to run; outputs, and results of ops that cannot write into a place, are made anew.
+
+    Example:
+        >>> import lab
+        >>> footprint(lab.make_graph(lambda x: ((x @ x) @ x) @ x)(np.ones((2, 2))))
+        96
+    """
+    plan = with_buffers(graph)
+    given = {a for a in graph.outputs if isinstance(a, Var)}
+    outside = {v for e in plan.equations if look_of(e) is None and not e.buffer for v in e.outs} | given
+    return sum(buffer_sizes(plan).values()) + sum(v.spec.size * v.spec.dtype.itemsize for v in outside)

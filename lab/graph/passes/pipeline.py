@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lab.errors import ArgumentError, GraphError
 from lab.graph.ir import Equation, Graph
 from lab.graph.verify import verify
+from lab.words import shown
 
 Pass = Callable[[Graph], Graph]
 
@@ -28,6 +29,7 @@ ORDER: tuple[str, ...] = (
     "dead code",
     "fusion",
     "dead code",
+    "ordering",
     "memory planning",
 )
 """The passes of a compilation, in their order."""
@@ -54,7 +56,8 @@ def graph_pass(name: str) -> Callable[[Pass], Pass]:
     what the graph before took and gave.
 
     Raises:
-        GraphError: later, when the pass makes a graph that is not legal.
+        ArgumentError: a name that is no text, or what is no function.
+        GraphError: later, when the pass makes what is no graph, or one that is not legal.
 
     Example:
         >>> import lab
@@ -65,16 +68,23 @@ def graph_pass(name: str) -> Callable[[Pass], Pass]:
         True
         >>> del PASSES["nothing"]
     """
+    hint = '@graph_pass("name") above a function from a Graph to a Graph'
+    if not isinstance(name, str):
+        raise ArgumentError("a pass has a name", given=shown(name), hint=hint)
 
     def enter(change: Pass) -> Pass:
+        if not callable(change):
+            raise ArgumentError("a pass is a function", given=shown(change), hint=hint)
+
         def checked(graph: Graph) -> Graph:
             after = change(_inside(graph, checked))
+            _require_graph(after, name)
             verify(after, after=name)
             _same_ends(graph, after, name)
             return after
 
-        checked.__name__ = checked.__qualname__ = getattr(change, "__name__", name)
-        checked.__doc__ = change.__doc__
+        for word in ("__name__", "__qualname__", "__module__", "__doc__"):  # of the module: its examples are tests
+            setattr(checked, word, getattr(change, word, name))
         PASSES[name] = checked
         return checked
 
@@ -94,6 +104,16 @@ def _inside(graph: Graph, change: Pass) -> Graph:
         return dataclasses.replace(e, params=params, sources=())
 
     return dataclasses.replace(graph, equations=tuple(map(renewed, graph.equations)))
+
+
+def _require_graph(made: object, name: str) -> None:
+    if not isinstance(made, Graph):
+        raise GraphError(f"{name} made no graph", given=shown(made), hint="return graph, or replace(graph, ...)")
+    equations: Sequence[object] = made.equations  # a learner's pass may put anything there
+    strange = [e for e in equations if not isinstance(e, Equation)]
+    if strange:
+        raise GraphError(f"{name} made an equation that is none", given=shown(strange[0]),
+                         hint="equations of the graph before, or replace(e, ...)")  # fmt: skip
 
 
 def _same_ends(before: Graph, after: Graph, name: str) -> None:

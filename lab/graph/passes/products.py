@@ -21,8 +21,8 @@ def products(graph: Graph) -> Graph:
         >>> import lab, numpy as np
         >>> print(products(lab.make_graph(lambda x, y: x.T @ y)(np.ones((3, 2)), np.ones((3, 4)))))
         graph(a:f64[3,2] b:f64[3,4]) { let
-            c:f64[2,3] = transpose(a, axes=(1, 0))
-            e:f64[2,4] = contract(a, b, subscripts="ba,bc->ac")
+            c:f64[2,3] = transpose(a, axes=None)
+            e:f64[2,4] = contract(a, b, subscripts='ba,bc->ac')
           in (e) }
     """
     new = Rewriter(graph)

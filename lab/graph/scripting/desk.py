@@ -13,6 +13,7 @@ from lab.autograd.tensor import Tensor
 from lab.errors import ScriptError, ShapeError
 from lab.graph.cutting import cut
 from lab.graph.ir import Atom, Graph, Var
+from lab.graph.keys import Region, drawing
 from lab.graph.scripting.numbers import ScriptTrace, is_unknown, spec
 from lab.graph.scripting.source import NOWHERE, Source
 from lab.ops import not_equal, reshape
@@ -59,7 +60,8 @@ class Desk:
         outer, number = self.trace, self.number
         self.trace, self.depth = trace, self.depth + 1
         try:
-            yield trace
+            with drawing(Region()):
+                yield trace
         finally:
             self.trace, self.number, self.depth = outer, number, self.depth - 1
 

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import ast
+import logging
 import multiprocessing
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,12 +18,17 @@ from lab.checks import whole
 from lab.errors import ArgumentError, MeshError
 from lab.parallel.cluster import memory
 from lab.parallel.cluster.closing import are_up, hushed, told
+from lab.parallel.cluster.hands import Hands
 from lab.parallel.cluster.interrupts import uninterrupted
 from lab.parallel.cluster.launching import Launch, require_running
+from lab.parallel.cluster.need import Need
+from lab.parallel.transport.throttle import Throttle
 from lab.words import shown
 
 if TYPE_CHECKING:
     from distributed import Client
+
+log = logging.getLogger("lab.parallel")
 
 
 class Cluster:
@@ -30,28 +37,38 @@ class Cluster:
     Args:
         n_workers: how many to start, 4 if not given; only without `client`.
         client: a `distributed.Client` or the address of a scheduler, as "tcp://127.0.0.1:8786".
+        spares: how many more to start that stand by: each takes the place of a lost one at once, with all that it needs
+            loaded. Without them the place is empty for the seconds in which a process starts.
 
     Attributes:
         client: the Client that it works through.
-        n_started: workers that it started, and so the ranks of a launch that names no number; 0 on somebody else's.
+        n_started: workers that it started, without spares: the ranks of a launch that names no number; 0 on somebody
+            else's.
+        hands: kill, stop or slow its workers by hand; those that were started here alone.
 
     Raises:
         MeshError: the workers cannot be started, there is too little memory, or the scheduler cannot be reached.
     """
 
-    def __init__(self, n_workers: int | None = None, client: Client | str | None = None) -> None:
+    def __init__(
+        self, n_workers: int | None = None, client: Client | str | None = None, *, spares: int = 0
+    ) -> None:
         self._owned: list[Any] = []
+        self._launches: weakref.WeakSet[Launch] = weakref.WeakSet()
+        self.hands = Hands(self.processes, self._run_on)
         self.n_started = 0
+        spares = whole("spares", spares, least=0, hint="1 takes the place of a lost worker at once")
         if client is None:
             self.n_started = whole("n_workers", 4 if n_workers is None else n_workers, least=1, hint="4 is usual")
-            self.client = self._start(self.n_started)
-        elif n_workers is not None:
-            raise ArgumentError("a cluster that is there has the workers that it has", given=f"n_workers={n_workers}",
-                                hint="give either n_workers or client")  # fmt: skip
+            self.client = self._start(self.n_started + spares, spares)
+        elif n_workers is not None or spares:
+            given = f"n_workers={n_workers}" if n_workers is not None else f"spares={spares}"
+            raise ArgumentError("a cluster that is there has the workers that it has", given=given,
+                                hint=f"give either {given.partition('=')[0]} or client")  # fmt: skip
         else:
             self.client = self._connect(client)
 
-    def _start(self, n_workers: int) -> Client:
+    def _start(self, n_workers: int, spares: int) -> Client:
         import dask
         import distributed  # noqa: F401 -- loaded before an interrupt would have to wait for it
 
@@ -61,9 +78,9 @@ class Cluster:
         # 15 s after a worker was lost, a LocalCluster gives it up if it is away at that moment, though its nanny may be
         # restarting it for the second time. A crash is part of our lessons: the nanny decides, however often.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
-        return uninterrupted(lambda: self._started(n_workers, limit), undo=self.close)
+        return uninterrupted(lambda: self._started(n_workers, spares, limit), undo=self.close)
 
-    def _started(self, n_workers: int, limit: int | None) -> Client:
+    def _started(self, n_workers: int, spares: int, limit: int | None) -> Client:
         from distributed import Client, LocalCluster
 
         from lab.parallel.cluster.dask_side.client import ClientSide
@@ -80,7 +97,9 @@ class Cluster:
         self._owned.append(local)
         client = Client(local)  # type: ignore[no-untyped-call]
         self._owned.append(client)
-        ClientSide(client).install()  # before the first launch: an interrupt at any time must not reach the workers
+        side = ClientSide(client)
+        side.install()  # before the first launch: an interrupt at any time must not reach the workers
+        side.spare(spares)
         return client
 
     def _connect(self, client: Client | str) -> Client:
@@ -101,13 +120,44 @@ class Cluster:
 
     def start(
         self, program: Callable[..., Any], *args: object, world_size: int | None = None, timeout: float = 60.0,
-        time_limit: float | None = None, wait: float = 30.0, transport: str = "auto",
+        time_limit: float | None = None, wait: float = 30.0, transport: str = "auto", throttle: Throttle | None = None,
+        keeps: Sequence[str] = (), shelf: str = "", need: Need | None = None,
     ) -> Launch:  # fmt: skip
-        """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`."""
+        """Begin a launch and return at once; `.result()` waits, `.stop()` ends it. Arguments as `launch`.
+
+        Args:
+            keeps: for who goes on after a loss: the worker of each rank as before, "" in the place of one that was
+                lost. They are waited for, each with its number.
+            shelf: what ranks keep under this name from launch to launch is dropped by `forget`, or with the client.
+            need: memory that each rank will take: compared with what its worker may, and told if it was too much.
+        """
         if world_size is None:  # never fewer in silence: a worker that was lost is waited for
             world_size = self.n_started or None
-        return Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
-                      wait=wait, transport=transport, n_started=self.n_started)  # fmt: skip
+        launch = Launch(program, args, self.client, world_size=world_size, timeout=timeout, time_limit=time_limit,
+                        wait=wait, transport=transport, n_started=self.n_started, throttle=throttle, keeps=keeps,
+                        shelf=shelf, need=need)  # fmt: skip
+        self._launches.add(launch)
+        return launch
+
+    def processes(self) -> dict[str, int]:
+        """The process of each worker that was started here and is up, by its address."""
+        return {n.worker_address: n.pid for n in self._nannies() if n.pid and n.worker_address}
+
+    def _nannies(self) -> list[Any]:
+        return [n for owned in list(self._owned) for n in getattr(owned, "workers", {}).values()]
+
+    def _run_on(self, worker: str) -> str:
+        """The run whose rank a worker holds, "" for none."""
+        return next((at.of_run for at in self._launches if at.state == "running" and worker in at.workers), "")
+
+    def forget(self, shelf: str) -> None:
+        """Have the workers drop what ranks have put on a shelf; a cluster that has gone has dropped it."""
+        from lab.parallel.cluster.dask_side.client import ClientSide
+
+        try:
+            ClientSide(self.client).forget(shelf)
+        except OSError as error:
+            log.info("nobody can be told to forget: %s", error)
 
     def launch(self, program: Callable[..., Any], *args: object, **options: Any) -> list[Any]:
         """Run `program(comm, *args)` on every rank and wait; arguments as `launch`."""
@@ -121,8 +171,8 @@ class Cluster:
 
     def close(self) -> None:
         """Stop what was started here, within some 5 seconds whatever it is at; somebody else's cluster stays."""
-        nannies = [n for owned in self._owned for n in getattr(owned, "workers", {}).values()]
-        with hushed(), told(are_up(nannies)):
+        self.hands.let_all_go_on()
+        with hushed(), told(are_up(self._nannies())):
             while self._owned:
                 self._owned.pop().close()
 
@@ -140,7 +190,7 @@ class Cluster:
 def launch(
     program: Callable[..., Any], *args: object, client: Client | Cluster | str | None = None,
     world_size: int | None = None, timeout: float = 60.0, time_limit: float | None = None, wait: float = 30.0,
-    transport: str = "auto",
+    transport: str = "auto", throttle: Throttle | None = None,
 ) -> list[Any]:  # fmt: skip
     """Run `program(comm, *args)` on every rank, one rank per worker, and return what it returned, by rank.
 
@@ -161,7 +211,9 @@ def launch(
             at least).
         time_limit: seconds for the whole program; no limit if not given.
         wait: seconds to wait for workers that are busy with other runs or were lost; 0 is refused at once.
-        transport: "unix", "tcp", or "auto": unix sockets where all workers are on one host.
+        throttle: makes the links between ranks slow, for pictures and measurements; told in the events.
+        transport: "shared" memory, "unix" or "tcp" sockets, or "auto": the first of them that is possible. Between the
+            workers of a cluster that uses TLS, "tcp" does too.
 
     Raises:
         RankError: the program raised on a rank; all others were ended.
@@ -173,6 +225,7 @@ def launch(
     """
     options: dict[str, Any] = {
         "world_size": world_size, "timeout": timeout, "time_limit": time_limit, "wait": wait, "transport": transport,
+        "throttle": throttle,
     }  # fmt: skip
     if isinstance(client, Cluster):
         return client.launch(program, *args, **options)

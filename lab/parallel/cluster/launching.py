@@ -9,6 +9,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import CancelledError
 from contextvars import copy_context
 from time import monotonic
@@ -21,6 +22,7 @@ from lab.events.bus import bus
 from lab.events.catalogue import RankLost
 from lab.events.event import ORIGIN, Origin
 from lab.parallel.cluster.following import Following
+from lab.parallel.cluster.need import Need, ended_for_memory, forewarn_ranks, n_ended_by_system
 from lab.parallel.cluster.rank import Outcome, Ticket
 from lab.parallel.cluster.verdict import error_of, outcome_of, results_of
 from lab.parallel.cluster.versions import differences, versions
@@ -28,6 +30,7 @@ from lab.parallel.news.feed import SETTLE
 from lab.parallel.ranks.hearing import Hearing
 from lab.parallel.ranks.mailbox import Outbox
 from lab.parallel.transport import sending
+from lab.parallel.transport.throttle import Throttle, require_throttle
 from lab.words import one_of, shown
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("lab.parallel")
 
-TRANSPORTS = ("auto", "unix", "tcp")
+TRANSPORTS = ("auto", "shared", "unix", "tcp")
 SAY_LIMIT = 1 << 20
 """Bytes of one message to a rank."""
 PAYLOAD_LIMIT = 64 << 20
@@ -65,6 +68,22 @@ def require_transport(transport: object) -> None:
                             hint=one_of(transport, TRANSPORTS))  # fmt: skip
 
 
+def transport_for(wanted: str, hosts: AbstractSet[object]) -> str:
+    """What ranks on these hosts are told: "auto" only where it is for them to find out what they have in common.
+
+    Raises:
+        MeshError: memory is to be shared between hosts.
+
+    Example:
+        >>> transport_for("auto", {"a"}), transport_for("auto", {"a", "b"}), transport_for("unix", {"a"})
+        ('auto', 'tcp', 'unix')
+    """
+    if wanted == "shared" and len(hosts) > 1:
+        raise MeshError("ranks on several hosts share no memory", given=f"transport='shared' on {len(hosts)} hosts",
+                        hint='transport="auto" takes what there is: TCP between hosts')  # fmt: skip
+    return "tcp" if wanted == "auto" and len(hosts) > 1 else wanted
+
+
 class Launch:
     """One run of a program on all its ranks.
 
@@ -73,6 +92,8 @@ class Launch:
         workers: address of each rank's worker, once it has them.
         state: "waiting" for workers, "running", "finished", "stopped" or "failed".
         waits_for: why it still waits for workers, as arithmetic; when it comes to its end, for which ranks.
+        of_run: name of the run in which it was launched, "" for none.
+        lost_s: when it was heard that a rank was lost, by `time.monotonic`; 0 before.
     """
 
     def __init__(
@@ -87,8 +108,13 @@ class Launch:
         wait: float,
         transport: str,
         n_started: int = 0,
+        throttle: Throttle | None = None,
+        keeps: Sequence[str] = (),
+        shelf: str = "",
+        need: Need | None = None,
     ) -> None:
         require_transport(transport)
+        self._throttle = require_throttle(throttle)
         if world_size is not None:
             world_size = whole("world_size", world_size, least=1, hint="one rank per worker; None takes all workers")
         for name, seconds in (("timeout", timeout), ("time_limit", time_limit)):
@@ -99,13 +125,18 @@ class Launch:
         require_running(client)
         self.run, self.state, self.waits_for = f"run-{secrets.token_hex(6)}", "waiting", ""
         self.workers: tuple[str, ...] = ()
+        self.of_run = ORIGIN.get().run
         self._payload, self._n_started = _pickled(program, args), n_started
         self._client, self._world_size, self._timeout = client, world_size, timeout
         self._time_limit, self._wait, self._transport = time_limit, wait, transport
+        self._keeps, self._shelf, self._need = tuple(keeps), shelf, need
+        self._n_ended = n_ended_by_system()
+        self.lost_s = 0.0
         self._wake, self._done, self._stopped = threading.Event(), threading.Event(), False
         self._generation = 0
         self._mail = Outbox()
         self._results: list[Any] = []
+        self._rehearsals: list[Any] = []  # of spares that load what the ranks have
         self._error: BaseException | None = None
         self._following: Following | None = None  # once it has workers
         self._hearing: Hearing | None = None  # once it has workers
@@ -197,6 +228,17 @@ class Launch:
         if not heard:
             raise RunError("the launch has ended, and nobody listens", given=repr(self), hint="say it while it runs")
 
+    def still_there(self) -> list[str]:
+        """The workers of its ranks that the cluster still has.
+
+        Raises:
+            OSError: the scheduler has gone.
+        """
+        from lab.parallel.cluster.dask_side.client import ClientSide
+
+        seen = {fields["worker"] for fields in ClientSide(self._client).look()}
+        return [worker for worker in self.workers if worker in seen]
+
     def stop(self) -> None:
         """End all ranks; returns at once."""
         self._stopped = True
@@ -236,7 +278,7 @@ class Launch:
             return self._attend(side, self._lease(side), futures)
         finally:
             try:
-                side.release(self.run, futures)
+                side.release(self.run, futures + self._rehearsals)
                 if self._following is not None:
                     self._following.released()
             except OSError as error:
@@ -245,7 +287,8 @@ class Launch:
     def _lease(self, side: ClientSide) -> dict[str, Any]:
         until, name = monotonic() + self._wait, ORIGIN.get().run or "a launch"
         while True:
-            answer = side.ask(self.run, self._world_size, self._n_started, name, self._timeout)
+            answer = side.ask(self.run, self._world_size, self._n_started, name, self._timeout, self._keeps,
+                              self._shelf)  # fmt: skip
             if answer["state"] == "granted":
                 return answer
             if answer["state"] == "refused" or monotonic() > until:
@@ -270,9 +313,9 @@ class Launch:
             raise ArgumentError("program and arguments are too large to be sent to all ranks",
                                 given=f"{len(self._payload) / 2**20:.1f} MiB for each of {len(self.workers)} ranks",
                                 hint="make or load the data in the program, on each rank")  # fmt: skip
-        transport = self._transport
-        if transport == "auto":
-            transport = "unix" if len({about["host"] for about in lease["about"]}) == 1 else "tcp"
+        if self._need is not None and not self._keeps:  # who goes on has begun with as much
+            forewarn_ranks(self._need, [about["memory_limit"] for about in lease["about"]])
+        transport = transport_for(self._transport, {about["host"] for about in lease["about"]})
         watching, secret = side.watch(self.run, self._wake.set), secrets.token_bytes(32)
         origins = [Origin(rank, ORIGIN.get().run) for rank in range(len(self.workers))]
         following = self._following = Following(side, self.run, self.workers, lease["about"], origins)
@@ -280,8 +323,9 @@ class Launch:
         try:
             for origin, worker in zip(origins, self.workers, strict=True):
                 ticket = Ticket(self.run, origin, following.watch, lease["generation"], origin.rank, len(self.workers),
-                                transport, self._timeout, self._payload, secret)  # fmt: skip
+                                transport, self._timeout, self._throttle, self._payload, secret)  # fmt: skip
                 futures.append(side.submit(ticket, worker, self._wake.set))
+            self._rehearsals = [side.rehearse(self.run, self._payload, spare) for spare in lease["spares"]]
             self._mail.open(lambda rank, message: side.say(self.run, rank, message))
             outcomes = self._collect(side, futures, watching)
         finally:
@@ -295,6 +339,9 @@ class Launch:
             require_running(self._client)
         unended = side.unended(self.run) if len(outcomes) < len(futures) else []
         error = error_of(cause, outcomes, len(futures), self.run, unended)
+        if isinstance(error, LostRankError) and cause.get("kind") == "lost":
+            error = ended_for_memory(error, cause["worker"], side.memory(cause["worker"]), len(futures), self._need,
+                                     n_ended_by_system() - self._n_ended)  # fmt: skip
         if isinstance(error, LostRankError) and error.rank >= 0 and bus.listeners:
             bus.emit(RankLost(self._generation, error.rank, self.workers[error.rank], error.problem))
         raise error
@@ -311,7 +358,7 @@ class Launch:
                     outcomes[rank] = outcome_of(rank, future)
             now = monotonic()
             if watching.done() and settle == float("inf"):
-                settle = now + SETTLE
+                settle, self.lost_s = now + SETTLE, now
             if self._stopped or watching.done():
                 left = [rank for rank in range(len(futures)) if rank not in outcomes]
                 self.waits_for = f"waiting for the end of {counted_ranks(left)}" if left else ""

@@ -6,6 +6,7 @@ Nothing here knows Dask: a `Control` carries the few words that must go through 
 from __future__ import annotations
 
 import contextvars
+import logging
 import os
 import socket
 import threading
@@ -17,22 +18,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from lab.config import STATE, State
+from lab.config import STATE
 from lab.errors import LostRankError, MeshError
 from lab.events.bus import bus
 from lab.events.catalogue import RankFinished, RankStarted, StrangerRefused
 from lab.events.event import ORIGIN, Origin
+from lab.kernels.cores import n_cores
+from lab.kernels.mover import mover
 from lab.parallel.cluster.children import Children
+from lab.parallel.cluster.preparing import load, prepare
 from lab.parallel.cluster.seats import Seat, Seats
 from lab.parallel.news.relay import FOREVER_NS, Parcel, Relay, Watch, this_process
 from lab.parallel.paper.calling import last_own
 from lab.parallel.ranks.hearing import WayHome
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.transport.door import Doorkeeper
+from lab.parallel.transport.handing import share
 from lab.parallel.transport.listen import Listener
-from lab.parallel.transport.sockets import Links, n_cores
+from lab.parallel.transport.region import Region
+from lab.parallel.transport.sockets import Links
+from lab.parallel.transport.throttle import Throttle
+from lab.parallel.transport.tunnel import Contexts, secured
 from lab.words import kind_of
 
+LOG = logging.getLogger("lab.parallel")
 MEETING = 30.0
 """Seconds that the ranks have to come together, program loading included."""
 RESULT_LIMIT = 64 << 20
@@ -47,6 +56,8 @@ class Control(Protocol):
     host: str
     alone: bool
     """Whether nothing but one rank at a time is at work in this process."""
+    contexts: Contexts | None
+    """For connections over TLS, where the cluster uses it."""
 
     def meet(self, run: str, rank: int, address: str, seat: Seat, timeout: float) -> dict[int, str]:
         """Say where this rank listens, and learn where all do."""
@@ -82,6 +93,7 @@ class Ticket:
     world_size: int
     transport: str
     timeout: float
+    throttle: Throttle | None
     payload: bytes = field(repr=False)
     """Pickled: program, args, State."""
     secret: bytes = field(repr=False)
@@ -145,14 +157,16 @@ def _run(ticket: Ticket, control: Control, seat: Seat) -> Outcome:
     outcome, started = Outcome(ticket.rank, "stopped"), time.perf_counter()
     with ExitStack() as stack:
         try:
-            program, args, state = _load(ticket.payload)
+            program, args, state = load(ticket.payload)
             STATE.set(state)
+            prepare(program)
             comm = _connect(ticket, control, seat, stack)
+            stack.callback(comm.close)
             seat.comm = comm
             if bus.listeners:
                 bus.emit(RankStarted(ticket.generation, ticket.world_size, control.address, os.getpid(), n_cores()))
             value = _result(_call(program, comm, args, seat), ticket.rank)
-            comm.links.leave()
+            comm.leave()
             outcome = Outcome(ticket.rank, "finished", value)
         except BaseException as error:  # noqa: BLE001 -- it is raised again where the launch was called
             outcome = _failed(ticket, control, seat, error)
@@ -182,31 +196,48 @@ def _result(value: object, rank: int) -> bytes:
     return pickled
 
 
-def _load(payload: bytes) -> tuple[Callable[..., Any], tuple[Any, ...], State]:
-    import pickle
-
-    try:
-        program, args, state = pickle.loads(payload)  # noqa: S301 -- it came over the cluster's own connection
-    except Exception as error:
-        raise MeshError(
-            "the program cannot be loaded on a worker",
-            given=f"{type(error).__name__}: {error}",
-            hint="define it in the notebook, or in a module that the workers have",
-        ) from error
-    return program, args, state
-
-
 def _connect(ticket: Ticket, control: Control, seat: Seat, stack: ExitStack) -> Comm:
     sockets: dict[int, socket.socket] = {}
-    with Listener(ticket.transport, control.host) as door:
+    if may_share := ticket.transport in {"auto", "shared"} and ticket.world_size > 1 and ticket.throttle is None:
+        mover()  # all ranks load it at once, before they wait for each other
+    with Listener("tcp" if ticket.transport == "tcp" else "unix", control.host) as door:
         addresses = control.meet(ticket.run, ticket.rank, door.address, seat, MEETING)
         keeper = Doorkeeper(ticket.rank, ticket.world_size, ticket.secret, ticket.generation, _refused)
         sockets = keeper.gather(door, addresses, seat.alarm, MEETING)
+    if ticket.transport == "tcp" and control.contexts is not None:
+        sockets = _secured(sockets, control.contexts, ticket.rank)
     links = Links(ticket.rank, sockets, seat.alarm, generation=ticket.generation, timeout=ticket.timeout,
+                  throttle=ticket.throttle,
                   on_late=lambda call, peers: control.late(ticket.run, ticket.rank, str(call), peers))  # fmt: skip
     stack.callback(links.close)
+    if may_share:
+        links.shared = _shared(ticket, sockets, seat)
     home = WayHome(lambda word: control.tell(ticket.run, ticket.rank, word))
     return Comm(ticket.rank, ticket.world_size, links, seat.mailbox, home)
+
+
+def _secured(sockets: dict[int, socket.socket], contexts: Contexts, rank: int) -> dict[int, socket.socket]:
+    """The same connections over TLS; ranks below called us. By rank: so no two wait for each other."""
+    made: dict[int, socket.socket] = {}
+    try:
+        for peer in sorted(sockets):
+            made[peer] = secured(sockets[peer], peer, contexts, answers=peer < rank, timeout=MEETING)
+    except BaseException:
+        for sock in (*sockets.values(), *made.values()):
+            sock.close()
+        raise
+    return made
+
+
+def _shared(ticket: Ticket, sockets: dict[int, socket.socket], seat: Seat) -> Region | None:
+    """The memory that the ranks of this launch share; None where they cannot, and need not."""
+    region, why = share(ticket.rank, sockets, seat.alarm, MEETING)
+    if region is None and ticket.transport == "shared":
+        raise MeshError("the ranks of this launch cannot share memory", given=why,
+                        hint='transport="auto" takes sockets then')  # fmt: skip
+    if region is None and ticket.rank == 0:
+        LOG.warning("ranks meet over sockets, which are slower than shared memory: %s", why)
+    return region
 
 
 def _refused(reason: str) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.errors import DTypeError, MeshError, PlanError
-from lab.parallel.paper.plans import Plan, Recv, Send, Step, chunks, elements, require_count, steps_of
+from lab.parallel.paper.plans import Plan, Recv, Send, Step, chunks, chunks_of, elements, require_count, steps_of
 from lab.words import shown
 
 T = TypeVar("T")
@@ -34,10 +34,13 @@ class Hop(NamedTuple):
     start: int
     stop: int
     reduce: bool
+    at: int
+    """First chunk of where it went; `start` if it kept its place."""
 
     def __str__(self) -> str:
         done = "added" if self.reduce else "stored"
-        return f"rank {self.dst}, step {self.step}: {done} {chunks(self.start, self.stop)} from rank {self.src}"
+        moved = "" if self.at == self.start else f" as {chunks(self.at, self.at + self.stop - self.start)}"
+        return f"rank {self.dst}, step {self.step}: {done} {chunks(self.start, self.stop)} from rank {self.src}{moved}"
 
 
 class _Message(NamedTuple, Generic[T]):
@@ -87,7 +90,8 @@ def lockstep(plan: Sequence[Sequence[Step]], take: Callable[[int, Send], T], put
                 recv = waiting[rank].popleft()
                 message = wires[recv.peer, rank].popleft()
                 _refuse_mismatch(message.step, message.send, at[rank], recv)
-                put(Hop(at_round, at[rank], recv.peer, rank, recv.start, recv.stop, recv.reduce), message.payload)
+                put(Hop(at_round, at[rank], recv.peer, rank, recv.start, recv.stop, recv.reduce, recv.place[0]),
+                    message.payload)  # fmt: skip
     raise AssertionError("count() has no end")
 
 
@@ -162,6 +166,25 @@ def require_arrays(arrays: object) -> None:
                             hint="np.asarray makes one")  # fmt: skip
 
 
+def require_even(n_elements: int, n_chunks: int) -> None:
+    """Refuse a buffer whose chunks differ in size: of two that change places one would not fit.
+
+    Raises:
+        MeshError: so it is.
+
+    Example:
+        >>> require_even(10, 4)
+        Traceback (most recent call last):
+        lab.errors.MeshError: chunks that change places must have one size
+        given: 10 elements in 4 chunks
+        hint:  pad the array to 12 elements
+    """
+    if n_elements % n_chunks:
+        raise MeshError("chunks that change places must have one size",
+                        given=f"{n_elements} elements in {n_chunks} chunks",
+                        hint=f"pad the array to {-(-n_elements // n_chunks) * n_chunks} elements")  # fmt: skip
+
+
 def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int | None = None) -> list[npt.NDArray[D]]:
     """What each rank holds after the plan, computed in one process; the arrays given are not changed.
 
@@ -171,10 +194,11 @@ def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int 
         arrays: one for each rank, any shape and dtype, the same on all ranks; result: the same.
 
     Args:
-        n_chunks: one for each rank if not given; need not divide the size.
+        n_chunks: `chunks_of` the plan if not given; need not divide the size, unless chunks go to other places.
 
     Raises:
-        MeshError: no arrays, something else than arrays, or ranks that disagree on shape or dtype.
+        MeshError: no arrays, something else than arrays, ranks that disagree on shape or dtype, or chunks of two sizes
+            that would have to change places.
         DTypeError: arrays of a dtype that cannot be added, and the plan adds.
         PlanError: the plan cannot run.
 
@@ -192,23 +216,25 @@ def simulate_arrays(plan: Plan, arrays: Sequence[npt.NDArray[D]], n_chunks: int 
                 given=f"rank 0: {arrays[0].dtype} {arrays[0].shape}, rank {rank}: {array.dtype} {array.shape}",
                 hint="pad the shorter one, or cast before the collective",
             )
-    n_cuts = len(arrays) if n_chunks is None else require_count("n_chunks", n_chunks, least=1)
+    n_cuts = chunks_of(plan, len(arrays)) if n_chunks is None else require_count("n_chunks", n_chunks, least=1)
     steps = [steps_of(plan, rank, len(arrays), n_cuts) for rank in range(len(arrays))]
-    hops = (hop for own in steps for step in own for hop in step)
-    if arrays[0].dtype.kind not in NUMERIC and any(isinstance(hop, Recv) and hop.reduce for hop in hops):
+    receives = [hop for own in steps for step in own for hop in step if isinstance(hop, Recv)]
+    if any(recv.at is not None for recv in receives):
+        require_even(arrays[0].size, n_cuts)
+    if arrays[0].dtype.kind not in NUMERIC and any(recv.reduce for recv in receives):
         raise DTypeError("ranks add numbers", given=f"dtype {arrays[0].dtype}",
                          hint="convert it with astype to float32 or float64")  # fmt: skip
     held = [array.flatten() for array in arrays]
 
-    def part(hop: Send | Hop) -> slice:
-        return elements(hop.start, hop.stop, n_cuts, arrays[0].size)
+    def part(start: int, stop: int) -> slice:
+        return elements(start, stop, n_cuts, arrays[0].size)
 
     def put(hop: Hop, payload: npt.NDArray[D]) -> None:
-        mine = held[hop.dst][part(hop)]
+        mine = held[hop.dst][part(hop.at, hop.at + hop.stop - hop.start)]
         if hop.reduce:
             np.add(mine, payload, out=mine)
         else:
             mine[...] = payload
 
-    lockstep(steps, lambda rank, send: held[rank][part(send)].copy(), put)
+    lockstep(steps, lambda rank, send: held[rank][part(send.start, send.stop)].copy(), put)
     return [flat.reshape(array.shape) for flat, array in zip(held, arrays, strict=True)]

@@ -1,63 +1,61 @@
 """A plan says who sends which chunk to whom: a generator of steps, each a few sends and receives of one rank.
 
 It holds no data and knows no transport, so the same plan is checked on paper, run on workers and drawn on the screen.
+What it yields is looked at here, and made into rows of numbers for an executor.
 """
 
 from __future__ import annotations
 
-import inspect
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from lab.checks import whole
 from lab.errors import PlanError
 from lab.parallel.paper.calling import Nothing, Own, line_where, misfit, name_of
-from lab.words import counted, kind_of, nearest, shown
+from lab.parallel.paper.hop import Plan, Recv, Send, Step, block, chunks, elements, require_count
+from lab.parallel.paper.registry import (
+    CHUNKS_PER_RANK,
+    COLLECTIVES,
+    HOW,
+    algorithms,
+    chunks_of,
+    collective,
+    plan_of,
+    require_plan,
+)
+from lab.words import counted, kind_of, shown
 
-
-class Send(NamedTuple):
-    """Chunks `start` to `stop` (not included) of this rank go to `peer`, as they were when the step began."""
-
-    peer: int
-    start: int
-    stop: int
-
-
-class Recv(NamedTuple):
-    """Chunks `start` to `stop` (not included) come from `peer`, and are added to those here or stored over them."""
-
-    peer: int
-    start: int
-    stop: int
-    reduce: bool
-
-
-Step = tuple[Send | Recv, ...]
-"""What a rank does at once. Sends never wait; the step ends when all receives are in, applied in the order written."""
-
-Plan = Callable[[int, int, int], Iterable[Step | Send | Recv]]
-"""`plan(rank, world_size, n_chunks)` yields the steps of one rank; a single hop counts as a step of its own."""
-
-P = TypeVar("P", bound=Plan)
-
-COLLECTIVES: dict[tuple[str, str], Plan] = {}
-"""Every plan by (operation, algorithm), e.g. ("all_reduce", "ring")."""
+__all__ = [
+    "CHUNKS_PER_RANK",
+    "COLLECTIVES",
+    "HOW",
+    "Plan",
+    "Recv",
+    "Send",
+    "Step",
+    "algorithms",
+    "block",
+    "chunks",
+    "chunks_of",
+    "collective",
+    "compile_plan",
+    "elements",
+    "plan_of",
+    "plan_steps",
+    "require_count",
+    "require_plan",
+    "steps_of",
+]
 
 MAX_STEPS = 100_000
 """So many steps of one rank are read; a ring of 64 ranks has 126."""
 
 MAX_CHUNKS = 2**31
 """Into so many chunks a buffer may be cut: a compiled plan keeps them as 64-bit numbers."""
-
-HOW = "def plan(rank, world_size, n_chunks): yield Send(...), Recv(...)"
-"""How a plan of one's own begins, for hints."""
-
 
 WRITTEN = {"Send": "Send(peer, start, stop)", "Recv": "Recv(peer, start, stop, reduce=True)"}
 """How hops are written, for hints."""
@@ -67,172 +65,15 @@ Rows = npt.NDArray[np.int64]
 SEND, STORE, REDUCE = 0, 1, 2
 """Kinds in the second column of compiled rows."""
 
-
-def require_count(name: str, value: object, *, least: int, hint: str = "") -> int:
-    """`lab.checks.whole` for ranks, chunks and their like.
-
-    Raises:
-        PlanError: it is no whole number, or is below `least`.
-
-    Example:
-        >>> require_count("world_size", 0, least=1)
-        Traceback (most recent call last):
-        lab.errors.PlanError: world_size is a whole number of at least 1
-        given: world_size=0
-        hint:  for example world_size=4
-    """
-    return whole(name, value, least=least, hint=hint or f"for example {name}=4", error=PlanError)
-
-
-def collective(operation: str, algorithm: str) -> Callable[[P], P]:
-    """Enter a plan in `COLLECTIVES`, unchanged.
-
-    Raises:
-        PlanError: a name that is no text, or what is entered is no function.
-
-    Example:
-        >>> from lab.parallel import COLLECTIVES
-        >>> sorted(algorithm for operation, algorithm in COLLECTIVES if operation == "all_reduce")
-        ['naive', 'ring']
-    """
-    _require_name("operation", operation)
-    _require_name("algorithm", algorithm)
-
-    def enter(plan: P) -> P:
-        require_plan(plan)
-        COLLECTIVES[operation, algorithm] = plan
-        return plan
-
-    return enter
-
-
-def _require_name(what: str, name: object) -> None:
-    if not (isinstance(name, str) and name):
-        raise PlanError("a plan is entered by the names of its operation and its algorithm",
-                        given=f"{what}={shown(name)}", hint='@collective("all_reduce", "mine")')  # fmt: skip
-
-
-def plan_of(operation: str, plan: str | Plan) -> Plan:
-    """The plan of this name for an operation, or the plan itself.
-
-    Raises:
-        PlanError: no plan has this name, or it is neither a name nor a function.
-    """
-    if not isinstance(plan, str):
-        require_plan(plan, operation)
-        return plan
-    known_plan = COLLECTIVES.get((operation, plan)) if _is_text(operation) else None
-    if known_plan is None:
-        known = ", ".join(f"{o} {a}" for o, a in sorted(COLLECTIVES))
-        meant = nearest(plan, algorithms(operation))
-        ask = f"did you mean {meant!r}? Else name" if meant else "name"
-        raise PlanError(f"there is no plan {shown(plan)} for {shown(operation)}", given=f"known: {known}",
-                        hint=f"{ask} one of these, or give the plan itself: a generator function")  # fmt: skip
-    return known_plan
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def algorithms(operation: object) -> list[str]:
-    """The names of the plans for an operation; none for what is no operation.
-
-    Example:
-        >>> from lab.parallel import COLLECTIVES
-        >>> algorithms("all_reduce")
-        ['naive', 'ring']
-    """
-    return sorted(algorithm for known, algorithm in COLLECTIVES if isinstance(operation, str) and known == operation)
-
-
-def require_plan(plan: object, operation: object = None) -> None:
-    """Refuse what is no function, and a callable that could not be kept beside what was made of it.
-
-    Raises:
-        PlanError: so it is.
-
-    Example:
-        >>> require_plan(None, "all_reduce")
-        Traceback (most recent call last):
-        lab.errors.PlanError: a plan is a name or a generator function
-        given: plan=None
-        hint:  'naive' or 'ring'; your own: def plan(rank, world_size, n_chunks): yield Send(...), Recv(...)
-    """
-    if not callable(plan):
-        names = " or ".join(map(repr, algorithms(operation)))
-        hint = f"{names}; your own: {HOW}" if names else HOW
-        if isinstance(plan, str):
-            hint = f"plan_of(operation, {shown(plan, 30)}) gives the plan of a name; your own: {HOW}"
-        elif inspect.isgenerator(plan):
-            hint = "give the function itself, without calling it: the lab asks it for the steps of every rank"
-        raise PlanError("a plan is a name or a generator function", given=f"plan={shown(plan)}", hint=hint)
-    try:
-        hash(plan)
-    except TypeError:
-        raise PlanError("a plan that is no function has to be hashable: what is made of it is kept", given=shown(plan),
-                        hint="@dataclass(frozen=True), or a function with three arguments") from None  # fmt: skip
-
-
-def block(owner: int, world_size: int, n_chunks: int) -> tuple[int, int]:
-    """First chunk and end of the chunks that rank `owner` (taken modulo the world) answers for: its fair share.
-
-    Raises:
-        PlanError: a number that is not whole, a world without ranks, fewer chunks than none.
-
-    Example:
-        >>> [block(owner, 4, 6) for owner in range(4)], block(-1, 4, 4)
-        ([(0, 1), (1, 3), (3, 4), (4, 6)], (3, 4))
-    """
-    # Asked for each hop of each rank: what is as it should be costs 0.1 us.
-    if not (type(owner) is type(world_size) is type(n_chunks) is int and world_size > 0 <= n_chunks):
-        owner, world_size = _any_whole("owner", owner), require_count("world_size", world_size, least=1)
-        n_chunks = require_count("n_chunks", n_chunks, least=0)
-    owner %= world_size
-    return n_chunks * owner // world_size, n_chunks * (owner + 1) // world_size
-
-
-def elements(start: int, stop: int, n_chunks: int, n_elements: int) -> slice:
-    """Where chunks `start` to `stop` lie in a flat buffer of any size; chunks differ by at most one element.
-
-    Raises:
-        PlanError: a number that is not whole or below 0, or no chunks at all.
-
-    Example:
-        >>> [elements(chunk, chunk + 1, 4, 10) for chunk in range(4)]
-        [slice(0, 2, None), slice(2, 5, None), slice(5, 7, None), slice(7, 10, None)]
-    """
-    if not (type(start) is type(stop) is type(n_chunks) is type(n_elements) is int and start >= 0 <= stop
-            and n_chunks > 0 <= n_elements):  # fmt: skip
-        start, stop = require_count("start", start, least=0), require_count("stop", stop, least=0)
-        n_chunks = require_count("n_chunks", n_chunks, least=1)
-        n_elements = require_count("n_elements", n_elements, least=0)
-    return slice(n_elements * start // n_chunks, n_elements * stop // n_chunks)
-
-
-def _any_whole(name: str, value: object) -> int:
-    """`value` as an int, also below 0."""
-    try:
-        found = None if isinstance(value, bool | np.ndarray) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        found = None
-    if found is None:
-        raise PlanError(f"{name} is a whole number", given=f"{name}={shown(value)}", hint=f"for example {name}=0")
-    return found
-
-
-def chunks(start: int, stop: int) -> str:
-    """In words: "chunk 3", "chunks 0 to 2", "no chunk"."""
-    if stop - start > 1:
-        return f"chunks {start} to {stop - 1}"
-    return f"chunk {start}" if stop > start else "no chunk"
+COLUMNS = 6
+"""Of compiled rows: step, kind, peer, start, stop, at."""
 
 
 def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None) -> list[Step]:
     """All steps of one rank, each hop looked at by itself. Hops of no chunk are left out, their steps are kept.
 
     Args:
-        n_chunks: into how many chunks the buffer is cut; one for each rank if not given.
+        n_chunks: into how many chunks the buffer is cut; `chunks_of` the plan if not given.
 
     Raises:
         PlanError: no generator, other arguments, no end, an error of its own (which is the cause), a hop that does not
@@ -245,7 +86,7 @@ def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None
         [(Send(peer=1, start=0, stop=1), Recv(peer=2, start=0, stop=1, reduce=False))]
     """
     require_plan(plan)
-    rank, world_size, n_chunks = _sizes(rank, world_size, n_chunks)
+    rank, world_size, n_chunks = _sizes(plan, rank, world_size, n_chunks)
     name = name_of(plan)
     if wrong := misfit(plan, 3):
         raise PlanError(f"{name!r} is no plan of three arguments", given=wrong, hint=HOW)
@@ -264,11 +105,11 @@ def steps_of(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None
     return [_looked_at(step, at, rank, world_size, n_chunks) for at, step in enumerate(steps)]
 
 
-def _sizes(rank: object, world_size: object, n_chunks: object) -> tuple[int, int, int]:
-    """The three arguments of a plan, as they have to be; no chunks given is one for each rank."""
+def _sizes(plan: Plan, rank: object, world_size: object, n_chunks: object) -> tuple[int, int, int]:
+    """The three arguments of a plan, as they have to be; no chunks given are as many as it wants."""
     n_ranks = require_count("world_size", world_size, least=1)
     at = _rank("rank", rank, n_ranks)
-    n_cuts = n_ranks if n_chunks is None else require_count("n_chunks", n_chunks, least=1)
+    n_cuts = chunks_of(plan, n_ranks) if n_chunks is None else require_count("n_chunks", n_chunks, least=1)
     if n_cuts > MAX_CHUNKS:
         raise PlanError("a buffer is not cut into so many chunks", given=f"n_chunks={n_cuts:,}",
                         hint=f"n_chunks={n_ranks} is one for each rank; at most {MAX_CHUNKS:,}")  # fmt: skip
@@ -301,7 +142,21 @@ def _refuse_lacking(told: PlanError, name: str, rank: int, world_size: int) -> N
     raise made.with_traceback(why.__traceback__) from None
 
 
+def _is_plain(hop: object, rank: int, world_size: int, n_chunks: int) -> bool:
+    """Whether a hop is as it should be, and of Python's own numbers: true of most, and told in half a microsecond."""
+    if type(hop) is Send:
+        peer, start, stop = hop
+    elif type(hop) is Recv and {type(hop.reduce)} == {bool} and hop.at is None:
+        peer, start, stop = hop[:3]
+    else:
+        return False
+    whole = {type(peer), type(start), type(stop)} == {int}  # a learner's may be anything
+    return whole and 0 <= peer < world_size and peer != rank and 0 <= start <= stop <= n_chunks
+
+
 def _looked_at(step: object, at: int, rank: int, world_size: int, n_chunks: int) -> Step:
+    if type(step) is tuple and all(_is_plain(hop, rank, world_size, n_chunks) for hop in step):
+        return step if all(hop.stop > hop.start for hop in step) else tuple(h for h in step if h.stop > h.start)
     where = f"rank {rank}, step {at}"
     hops = (step,) if isinstance(step, Send | Recv) else step
     if not (isinstance(hops, tuple | list) and all(isinstance(hop, Send | Recv) for hop in hops)):
@@ -332,7 +187,23 @@ def _hop(hop: Send | Recv, where: str, rank: int, at: int, world_size: int, n_ch
     if not 0 <= start <= stop <= n_chunks:
         raise wrong(f"chunks from {start} up to {stop}, which do not exist",
                     f"chunks are 0 to {n_chunks - 1}: modulo n_chunks? stop is one past the last")  # fmt: skip
-    return Send(peer, start, stop) if isinstance(hop, Send) else Recv(peer, start, stop, bool(hop.reduce))
+    if isinstance(hop, Send):
+        return Send(peer, start, stop)
+    return Recv(peer, start, stop, bool(hop.reduce), _at(hop.at, start, stop, n_chunks, wrong))
+
+
+def _at(at: object, start: int, stop: int, n_chunks: int, wrong: Callable[[str, str], PlanError]) -> int | None:
+    """The place of what is moved, None where it stays what it was."""
+    if at is None:
+        return None
+    try:
+        first = operator.index(at)  # type: ignore[arg-type]  # whether it can is the question
+    except TypeError:
+        raise wrong("with a place that is not whole", "ranks and chunks are whole numbers: divide by //") from None
+    if not 0 <= first <= first + stop - start <= n_chunks:
+        raise wrong(f"to places from {first} up to {first + stop - start}, which do not exist",
+                    f"chunks are 0 to {n_chunks - 1}; leave `at` out where chunks keep their places")  # fmt: skip
+    return None if first == start else int(first)
 
 
 def compile_plan(plan: Plan, rank: int, world_size: int, n_chunks: int | None = None, *, root: int = 0) -> Rows:
@@ -341,11 +212,12 @@ def compile_plan(plan: Plan, rank: int, world_size: int, n_chunks: int | None = 
     Nothing depends on the size of the buffer: `elements` finds a chunk's place in one.
 
     Args:
-        n_chunks: one for each rank if not given.
+        n_chunks: `chunks_of` the plan if not given.
         root: the rank that plays the plan's rank 0; the others follow around the circle.
 
     Returns:
-        Read-only (n_hops, 5): step, kind (0 send, 1 store, 2 reduce), peer, start, stop.
+        Read-only (n_hops, 6): step, kind (0 send, 1 store, 2 reduce), peer, start, stop, and the first chunk of where
+        it is stored, which is `start` but for a `Recv` with another `at`.
 
     Raises:
         PlanError: as `steps_of`; a root that is no rank. That the ranks fit together is the business of `check_plan`.
@@ -353,17 +225,17 @@ def compile_plan(plan: Plan, rank: int, world_size: int, n_chunks: int | None = 
     Example:
         >>> from lab.parallel import COLLECTIVES
         >>> compile_plan(COLLECTIVES["all_reduce", "ring"], 0, 2).tolist()
-        [[0, 0, 1, 1, 2], [0, 2, 1, 0, 1], [1, 0, 1, 0, 1], [1, 1, 1, 1, 2]]
+        [[0, 0, 1, 1, 2, 1], [0, 2, 1, 0, 1, 0], [1, 0, 1, 0, 1, 0], [1, 1, 1, 1, 2, 1]]
     """
     require_plan(plan)
-    rank, world_size, n_chunks = _sizes(rank, world_size, n_chunks)
+    rank, world_size, n_chunks = _sizes(plan, rank, world_size, n_chunks)
     root = _rank("root", root, world_size)
     return _compiled(plan, rank, world_size, n_chunks, root)
 
 
 @lru_cache(maxsize=256)
 def plan_steps(plan: Plan, world_size: int, root: int = 0) -> int:
-    """How many steps a plan has, on whichever rank it has most; chunks are one for each rank.
+    """How many steps a plan has, on whichever rank it has most, cut into `chunks_of` it.
 
     Example:
         >>> from lab.parallel import COLLECTIVES
@@ -377,13 +249,14 @@ def plan_steps(plan: Plan, world_size: int, root: int = 0) -> int:
 @lru_cache(maxsize=1024)  # a learner's redefined function is another key; old ones fall out
 def _compiled(plan: Plan, rank: int, world_size: int, n_chunks: int, root: int) -> Rows:
     steps = steps_of(plan, (rank - root) % world_size, world_size, n_chunks)
-    rows = np.array(list(_rows(steps, world_size, root)), np.int64).reshape(-1, 5)
+    rows = np.array(list(_rows(steps, world_size, root)), np.int64).reshape(-1, COLUMNS)
     rows.setflags(write=False)
     return rows
 
 
-def _rows(steps: list[Step], world_size: int, root: int) -> Iterator[tuple[int, int, int, int, int]]:
-    for at, step in enumerate(steps):
+def _rows(steps: list[Step], world_size: int, root: int) -> Iterator[tuple[int, int, int, int, int, int]]:
+    for number, step in enumerate(steps):
         for hop in step:
             kind = SEND if isinstance(hop, Send) else REDUCE if hop.reduce else STORE
-            yield at, kind, (hop.peer + root) % world_size, hop.start, hop.stop
+            first = hop.start if isinstance(hop, Send) else hop.place[0]
+            yield number, kind, (hop.peer + root) % world_size, hop.start, hop.stop, first

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lab.checks import whole
-from lab.errors import ArgumentError
+from lab.errors import ArgumentError, UnsupportedError
 from lab.events import (
     ActionFinished,
     ActionStarted,
@@ -22,10 +22,14 @@ from lab.events import (
     RankLost,
     RankStarted,
     StrangerRefused,
+    WorkerHandled,
     WorkerSeen,
 )
+from lab.kernels import have_numba
+from lab.kernels.blas import one_blas_thread
 from lab.nn import Sequential
 from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.cluster.preparing import prepared_by
 from lab.parallel.paper.check_schedule import ScheduleReport, check_schedule
 from lab.parallel.paper.schedules import Schedule, Table
 from lab.parallel.pipeline.pacing import Device, Paced, device_for
@@ -36,12 +40,12 @@ from lab.parallel.ranks.runtime import Comm
 from lab.parallel.ranks.ticks import Ticks
 from lab.parallel.training.cluster_job import ClusterJob
 from lab.parallel.training.options import refuse_what_is_no_option
-from lab.parallel.training.packing import unpacked
+from lab.parallel.training.packing import rehearsed, unpacked
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.steering import Steering
-from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
-from lab.training.trainer import Standing, Training
+from lab.training.standing import Standing
+from lab.training.trainer import Training
 from lab.words import shown
 
 if TYPE_CHECKING:
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
 
 
 TOLD = (
-    *RECORDED, RankStarted, RankFinished, RankLost, ClockAligned, WorkerSeen, StrangerRefused,
+    *RECORDED, RankStarted, RankFinished, RankLost, ClockAligned, WorkerSeen, WorkerHandled, StrangerRefused,
     ActivationMoved, ActionStarted, ActionFinished,
 )  # fmt: skip
 """What the recording of a run on a pipeline takes."""
@@ -75,7 +79,7 @@ class Pipeline:
         paced: nominal times of actions, which then last at least so long: `Paced(forward_ms=20, backward_ms=40)`.
         timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included.
         wait: seconds to wait for workers that are busy with other runs.
-        transport: "auto", "unix" or "tcp".
+        transport: "auto", "shared", "unix" or "tcp".
 
     Raises:
         ArgumentError: an option that is none. Whether the schedule works is known with the number of stages: `check`.
@@ -123,8 +127,11 @@ class Pipeline:
             ArgumentError: the model cannot be cut into so many stages, or the training cannot be sent to workers.
             ScheduleError: the schedule would not work.
             UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
-                or normalises over the batch, a loss that is no mean.
+                or normalises over the batch, a loss that is no mean. Or it is to be written to disk.
         """
+        if training.snapshots is not None or training.is_resumed:
+            raise UnsupportedError("a pipeline is not written to disk while it trains", given="snapshot= or resume=",
+                                   hint="on=DataParallel(...) is, and so is a training in this process")  # fmt: skip
         n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
@@ -142,6 +149,7 @@ class Pipeline:
         return min(_n_workers(self.cluster), len(model)) if isinstance(model, Sequential) else 1
 
 
+@prepared_by(have_numba, rehearse=rehearsed)
 def train(comm: Comm, payload: bytes, run: str, order: Table, n_micro: int, paced: Paced | None) -> Standing | None:
     """What every rank runs: its part of the training, from a held beginning to the end; where all stand then."""
     device = device_for(comm, paced)

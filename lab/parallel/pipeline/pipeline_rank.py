@@ -24,8 +24,8 @@ from lab.parallel.pipeline.pacing import Device
 from lab.parallel.pipeline.stages import Stage, micro_batches
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.ranks.ticks import Ticks
+from lab.training.diagnosis import unlearnable
 from lab.training.evaluate import Loss, loss_of
-from lab.training.trainer import unlearnable
 from lab.words import kind_of
 
 

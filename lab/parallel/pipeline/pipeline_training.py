@@ -24,7 +24,8 @@ from lab.parallel.pipeline.stages import Stage
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.steering import Steering
 from lab.training.replica import Alone
-from lab.training.trainer import Standing, Training
+from lab.training.standing import Standing
+from lab.training.trainer import Training
 
 
 class PipelineTraining(Training):

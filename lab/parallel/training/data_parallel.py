@@ -6,59 +6,68 @@ the same update, bit for bit, and training differs from that of one process by t
 
 from __future__ import annotations
 
-import math
-import pickle
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lab.data import Batch
-from lab.errors import ArgumentError, RunError
+from lab.errors import ArgumentError
 from lab.events import (
     ChunkMoved,
     ClockAligned,
     CollectiveFinished,
     CollectiveStarted,
     Event,
+    LaneBusy,
     RankFinished,
     RankLost,
     RankStarted,
     ReplicaAdvanced,
+    StateKept,
     StrangerRefused,
+    TrainingResumed,
+    WorkerHandled,
     WorkerSeen,
-    bus,
 )
-from lab.events.gate import clock
-from lab.optim.flat import FlatParameters, Vector
+from lab.kernels import have_numba
+from lab.kernels.blas import one_blas_thread
+from lab.optim.flat import FlatParameters
 from lab.parallel.cluster.cluster import Cluster
+from lab.parallel.cluster.preparing import prepared_by
 from lab.parallel.paper.plans import Plan, plan_of
 from lab.parallel.ranks.runtime import Comm
+from lab.parallel.training.any_world import VirtualRank, require_any_world
+from lab.parallel.training.buckets import BucketRank, require_buckets
 from lab.parallel.training.cluster_job import ClusterJob
+from lab.parallel.training.keeping import FIRST, Going, Keeper
+from lab.parallel.training.layers import NOTHING, Chosen, Layers, chosen
+from lab.parallel.training.needs import need_of
 from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.own_plans import refuse_a_wrong_sum
-from lab.parallel.training.packing import unpacked
+from lab.parallel.training.packing import rehearsed, unpacked
+from lab.parallel.training.replicas import Rank
+from lab.parallel.training.restarts import Restarts, refuse_no_restarts
 from lab.parallel.training.separable import refuse_what_cannot_be_split
-from lab.parallel.training.shards import Shard, shard_of
 from lab.parallel.training.steering import Steering
-from lab.training.blas import one_blas_thread
 from lab.training.job import RECORDED, Job
-from lab.training.replica import Verdict
-from lab.training.trainer import Standing, Training
+from lab.training.standing import Standing
+from lab.training.trainer import Training
 from lab.words import one_of, shown
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-_OF_RANKS = (*RECORDED, RankStarted, RankFinished, RankLost, ClockAligned, WorkerSeen, StrangerRefused)
+_OF_RANKS = (
+    *RECORDED, RankStarted, RankFinished, RankLost, TrainingResumed, ClockAligned, WorkerSeen, WorkerHandled,
+    StrangerRefused,
+)  # fmt: skip
 _OF_CHUNKS = (CollectiveStarted, ChunkMoved, CollectiveFinished)
 TOLD: dict[str, tuple[type[Event], ...]] = {
     "steps": _OF_RANKS,
-    "replicas": (*_OF_RANKS, ReplicaAdvanced),
-    "chunks": (*_OF_RANKS, ReplicaAdvanced, *_OF_CHUNKS),
+    "replicas": (*_OF_RANKS, ReplicaAdvanced, LaneBusy, StateKept),
+    "chunks": (*_OF_RANKS, ReplicaAdvanced, LaneBusy, StateKept, *_OF_CHUNKS),
 }
 """What the recording of a run on ranks takes, by how much is told."""
 
@@ -73,8 +82,11 @@ class DataParallel:
     last of an epoch; what is otherwise on batches in between only is not noticed, and gives other numbers.
 
     The model here has the ranks' parameters whenever the run is paused, and at its end; what is written into them then
-    goes to the ranks. When a rank is lost it is as it
-    was when the run was last paused, or began.
+    goes to the ranks.
+
+    The loss of a rank costs seconds and no result: every rank keeps its last two states, and when one is lost another
+    worker takes its number and the state of a survivor, and all go on from the last step that all survivors had done,
+    to the same bits. When all are lost at once, the run goes on from where it was last paused, or from its beginning.
 
     Args:
         cluster: a Cluster, a Client or a scheduler's address; None starts workers for this run and closes them.
@@ -85,8 +97,25 @@ class DataParallel:
             rank does in a step, "chunks" also what moves between them, for pictures. More of it costs a step more.
         timeout: seconds that a rank may wait for the others, an evaluation on rank 0 included; a stop waits as long
             for the end of a step.
-        wait: seconds to wait for workers that are busy with other runs.
-        transport: "auto", "unix" or "tcp".
+        transport: "auto", "shared", "unix" or "tcp".
+        wait: seconds to wait for workers that are busy with other runs, and for one in the place of a lost one.
+        on_loss: what to do when a rank is lost: "replace" it by another worker, "shrink" to those that are left, which
+            sums in another order, or "stop" the run with an error, the model as it was when last paused.
+        max_restarts: how many losses a run outlives.
+        batch_norm: what layers that normalise over the batch do. "synchronized": the whole batch's statistics, as one
+            process, by all-reduces forward and backward; needs an example on each rank. "local": each rank normalises
+            over its own examples, which is another training, as torch's; the running statistics are the ranks' mean.
+        random: "per rank": random layers draw by their seed, the rank and the step; a run with as many ranks draws the
+            same again, one with fewer does not (with `deterministic`: by the virtual shard, so it does).
+        deterministic: "any world": as many ranks as you like, the same bits. The batch is cut into virtual `shards`;
+            each one's gradient is computed alone and all are added in one tree. The number of ranks is a power of two
+            that divides the shards; gradients are summed by halving where no other tree is given. A step costs more:
+            small shards make small matrix products. The processors have to be of one kind.
+        shards: how many virtual shards; another number gives other bits.
+        bucket_bytes: cuts the gradient into buckets of so many bytes, each summed as soon as backward has found it,
+            while it goes on; None sums all of it afterwards. The bits are the same for plans that add all entries in
+            one order (naive, doubling, halving, tree); in others it hangs on where an entry lies (ring, direct).
+            Summing needs a core beside those that compute: with as many ranks as cores it makes a step longer.
 
     Raises:
         ArgumentError: no such detail, or another option that is none.
@@ -104,9 +133,18 @@ class DataParallel:
     timeout: float = 60.0
     wait: float = 30.0
     transport: str = "auto"
+    on_loss: str = "replace"
+    max_restarts: int = 3
+    batch_norm: str | None = None
+    random: str | None = None
+    deterministic: str | None = None
+    shards: int = 8
+    bucket_bytes: int | None = None
 
     def __post_init__(self) -> None:
         refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait, self.transport)
+        refuse_no_restarts(self.on_loss, self.max_restarts)
+        self._chosen(self.world_size)
         if not (callable(self.algorithm) or isinstance(self.algorithm, str)):
             raise ArgumentError("algorithm= is a name or a plan", given=f"algorithm={shown(self.algorithm)}",
                                 hint='algorithm="ring"; lab.parallel.COLLECTIVES has the names')  # fmt: skip
@@ -129,21 +167,37 @@ class DataParallel:
         n_ranks = self.world_size or (self.cluster.n_started if isinstance(self.cluster, Cluster) else 0)
         if n_ranks:
             refuse_a_wrong_sum(self.algorithm, n_ranks)
+        choice = self._chosen(n_ranks or None)
+        restarts = Restarts(self.on_loss, self.max_restarts)
         job = ClusterJob(
-            training, train, (self.algorithm,), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
+            training, train, (self.algorithm, choice), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
             world_size=self.world_size, timeout=self.timeout, wait=self.wait, transport=self.transport,
+            restarts=restarts,
         )  # fmt: skip
-        refuse_what_cannot_be_split(unpacked(job.payload), self.world_size)
+        copy = unpacked(job.payload)
+        refuse_what_cannot_be_split(copy, choice.shards or self.world_size, choice=choice)
+        job.need = need_of(copy, len(job.payload), keeps=bool(restarts.key), choice=choice)
         return job
 
+    def _chosen(self, world_size: int | None) -> Chosen:
+        shards = require_any_world(self.deterministic, self.shards, world_size, self.algorithm, self.on_loss,
+                                   self.batch_norm)  # fmt: skip
+        bucket_bytes = require_buckets(self.bucket_bytes, self.deterministic, self.batch_norm)
+        return chosen(self.batch_norm, self.random, shards, bucket_bytes)
 
-def train(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standing | None:
+
+@prepared_by(have_numba, rehearse=rehearsed)
+def train(
+    comm: Comm, payload: bytes, run: str, algorithm: str | Plan, choice: Chosen, going: Going = FIRST
+) -> Standing | None:
     """What every rank runs; where the training stands in the end, on rank 0: there all stand alike."""
-    standing = train_replica(comm, payload, run, algorithm)
+    standing = train_replica(comm, payload, run, algorithm, going, choice)
     return standing if comm.rank == 0 else None
 
 
-def train_replica(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -> Standing:
+def train_replica(
+    comm: Comm, payload: bytes, run: str, algorithm: str | Plan, going: Going = FIRST, choice: Chosen = NOTHING
+) -> Standing:
     """Lead this rank's copy of the training from a held beginning to its end; where it stands then.
 
     Raises:
@@ -152,86 +206,22 @@ def train_replica(comm: Comm, payload: bytes, run: str, algorithm: str | Plan) -
     refuse_a_wrong_sum(algorithm, comm.world_size)
     training = unpacked(payload)
     steering = Steering(comm, list(training.hyperparameters))
-    training.replica = Rank(comm, steering, algorithm)
+    layers, groups = Layers(comm, training.model, choice), training.optimizer.groups
+    training.replica = rank_of(comm, steering, algorithm, layers, groups, choice)
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")  # the training looks for them itself
     with one_blas_thread(), quiet:
-        training.begin(run)
-        standing: Standing = steering.lead(training)
+        keeper = Keeper(comm, steering, training, going)
+        standing: Standing = steering.lead(training, keeper.begin(run), keeper.keep)
     return standing
 
 
-class Rank:
-    """This rank's place among the replicas: a `lab.training.replica.Replica` over a Comm."""
-
-    def __init__(self, comm: Comm, steering: Steering, algorithm: str | Plan = "ring") -> None:
-        self.comm, self.steering, self.algorithm = comm, steering, algorithm
-        self.rank, self.world_size = comm.rank, comm.world_size
-        self._shard, self._step, self._loss = Shard(0, 0, 1), 0, math.nan
-        self._since = 0.0
-
-    def take(self, step: int, batch: Batch) -> Batch:
-        self._since = clock()
-        self._step, self._loss = step, math.nan
-        self._shard = shard_of(self.rank, self.world_size, len(batch.inputs))
-        self._tell("shard")
-        return self._shard.of(batch)
-
-    def agree(self, loss: float) -> Verdict:
-        """The loss of the whole batch; the next order to all ranks comes with it."""
-        self._loss, share = loss, self._shard.share
-        is_bad = share > 0 and not math.isfinite(loss)
-        words = np.zeros(1 + self.world_size)
-        words[0], words[1 + self.rank] = loss * share if share and not is_bad else 0.0, is_bad
-        words = self.steering.agree(words)
-        return Verdict(float(words[0]), _first(words[1:]))
-
-    def reduce(self, groups: Sequence[FlatParameters]) -> None:
-        for group in groups:
-            self._shard.weigh_(group.gradients)
-        self._tell("gradient", [group.gradients for group in groups])
-        for group in groups:
-            self.comm.all_reduce_(group.gradients, self.algorithm)
-        self._tell("reduced", [group.gradients for group in groups])
-
-    def updated(self, groups: Sequence[FlatParameters]) -> None:
-        self._tell("updated", [group.values for group in groups])
-
-    def culprit(self, is_guilty: bool) -> int:
-        flags = np.zeros(self.world_size)
-        flags[self.rank] = is_guilty
-        return _first(self.comm.agree(flags))
-
-    def told(self, trouble: RunError | None, culprit: int) -> RunError:
-        words = pickle.dumps(trouble) if trouble is not None else b""
-        size = self.comm.agree(np.array([len(words)]))
-        text = np.frombuffer(words, np.uint8) if words else np.empty(int(size[0]), np.uint8)
-        if self.rank != culprit:
-            self.comm.recv(text, culprit)
-        else:
-            for peer in set(range(self.world_size)) - {culprit}:
-                self.comm.send(text, peer)
-        found: RunError = pickle.loads(text.tobytes())  # noqa: S301 -- another rank's of this run
-        return found
-
-    def shared(self, numbers: Sequence[float]) -> list[float]:
-        words = np.array(numbers if self.rank == 0 else [0.0] * len(numbers))
-        return [float(word) for word in self.comm.agree(words)]
-
-    def _tell(self, phase: str, vectors: Sequence[Vector] = ()) -> None:
-        """Say that this rank reached a phase, if somebody wants to know."""
-        if not bus.listeners or not any(listener.wants(ReplicaAdvanced) for listener in bus.listeners):
-            return
-        elapsed_ms = 1000 * (clock() - self._since)
-        norm = math.sqrt(sum(float(np.dot(v, v)) for v in vectors)) if vectors else math.nan
-        checksum = 0
-        for vector in vectors if phase == "updated" else ():
-            checksum = zlib.crc32(vector.view(np.uint8), checksum)  # type: ignore[arg-type]  # an array is a buffer
-        at = self._shard
-        loss = math.nan if phase == "shard" else self._loss
-        bus.emit(ReplicaAdvanced(self._step, phase, at.start, at.stop, at.n_global, loss, norm, checksum, elapsed_ms))
-        self._since = clock()
-
-
-def _first(flags: Vector) -> int:
-    """Where the first flag is set, -1 if none is."""
-    return int(np.argmax(flags > 0)) if flags.any() else -1
+def rank_of(
+    comm: Comm, steering: Steering, algorithm: str | Plan, layers: Layers, groups: Sequence[FlatParameters],
+    choice: Chosen,
+) -> Rank:  # fmt: skip
+    """The place of a rank that sums gradients as was chosen."""
+    if choice.shards:
+        return VirtualRank(comm, steering, algorithm, layers=layers, groups=groups, n_shards=choice.shards)
+    if choice.bucket_bytes:
+        return BucketRank(comm, steering, algorithm, layers=layers, groups=groups, bucket_bytes=choice.bucket_bytes)
+    return Rank(comm, steering, algorithm, layers=layers, groups=groups)

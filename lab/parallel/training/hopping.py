@@ -70,6 +70,13 @@ class Hopping:
             word = self._word()
         self._tell(word)
 
+    def again(self) -> None:
+        """Other ranks go on in the places of some: all have to be told anew what they may do."""
+        with self._lock:
+            self._release()
+            word = self._word()
+        self._tell(word)
+
     def leave(self) -> None:
         """The same."""
         self.go_on()

@@ -16,6 +16,9 @@ from lab.autograd import Tensor, no_grad
 from lab.data import Batch
 from lab.errors import UnsupportedError
 from lab.nn import Module
+from lab.nn.batchnorm import BatchNorm1d
+from lab.nn.dropout import Dropout
+from lab.parallel.training.layers import NOTHING, Chosen, at_rest
 from lab.parallel.training.shards import shard_of
 from lab.training.evaluate import loss_of
 from lab.training.trainer import Training
@@ -27,20 +30,24 @@ N_TRIED = 5
 """Batches that are tried, from the first to the last of an epoch: a loss may be a mean on some of them only."""
 
 
-def refuse_what_cannot_be_split(training: Training, n_parts: int | None, parts: str = "shards") -> None:
+def refuse_what_cannot_be_split(
+    training: Training, n_parts: int | None, parts: str = "shards", choice: Chosen = NOTHING
+) -> None:
     """Refuse what ranks would do otherwise than one process, since each sees a part of the batch alone.
 
     Args:
         training: a copy that nobody needs: its model is called.
         n_parts: number of parts, 2 are tried if it is not known.
         parts: what they are called.
+        choice: for which layers it is known what they do on ranks.
 
     Raises:
         UnsupportedError: the model draws random numbers or remembers calls, mixes examples, or the loss is no mean.
     """
     n_batches = len(training.loader)
     for number in sorted({round(i * (n_batches - 1) / (N_TRIED - 1)) for i in range(N_TRIED)}):
-        _try(training, number, n_parts, parts)
+        with at_rest(training.model, choice):
+            _try(training, number, n_parts, parts)
 
 
 def _try(training: Training, number: int, n_parts: int | None, parts: str) -> None:
@@ -51,17 +58,18 @@ def _try(training: Training, number: int, n_parts: int | None, parts: str) -> No
         whole, loss = _answer(training, batch)
         before = dict(_memory(training.model))
         again, _ = _answer(training, batch)
-        _refuse_memory(training.model, before)
+        _refuse_memory(training.model, before, can_choose=parts == "shards")
         if not _close(whole, again):
             raise UnsupportedError("ranks would draw other random numbers than one process", given="two answers of "
-                                   "the model to the same batch differ", hint="train without `on=`, or without dropout "
-                                   "and noise: random layers are not supported on several ranks")  # fmt: skip
+                                   "the model to the same batch differ", hint='DataParallel(random="per rank") lets '
+                                   "dropout layers draw on each rank; other noise: train without `on=`")  # fmt: skip
         shards = [shard_of(i, n_parts or 2, len(batch.inputs)) for i in range(n_parts or 2)]
         found = [(shard, *_answer(training, shard.of(batch))) for shard in shards if len(shard)]
     if not _close(whole, np.concatenate([answer for _, answer, _ in found])):
         raise UnsupportedError("the answer to an example must not depend on the others of its batch", given="the model "
-                               f"answers otherwise when the batch is cut into {parts}", hint="layers that normalise "
-                               "over the batch, and random ones, train in one process: leave out `on=`")  # fmt: skip
+                               f"answers otherwise when the batch is cut into {parts}", hint='for batch normalisation, '
+                               'DataParallel(batch_norm="synchronized") does what one process does; else leave out '
+                               "`on=`")  # fmt: skip
     mean = sum(shard.share * part for shard, _, part in found)
     if np.isfinite(loss) and not _close(np.array(loss), np.array(mean)):
         where = f" (batch {number + 1} of {len(training.loader)})" if number else ""
@@ -87,12 +95,19 @@ def _size(a: Any) -> float:
     return float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0))
 
 
-def _refuse_memory(model: object, before: dict[str, bytes]) -> None:
+def _refuse_memory(model: object, before: dict[str, bytes], *, can_choose: bool) -> None:
     changed = [name for name, was in _memory(model) if before.get(name) != was]
-    if changed:
-        raise UnsupportedError("a model that remembers calls cannot be split over ranks", given=f"{changed[0]} changes "
-                               "from call to call", hint="each call sees a part of the batch alone: keep "
-                               "counters and running means outside of the model")  # fmt: skip
+    if not changed:
+        return
+    where = changed[0].rpartition(".")[0]
+    layer = dict(model.named_modules()).get(where) if isinstance(model, Module) else None
+    hint = "each call sees a part of the batch alone: keep counters and running means outside of the model"
+    if can_choose and isinstance(layer, BatchNorm1d):
+        hint = 'DataParallel(batch_norm="synchronized") does what one process does; "local" as torch does'
+    elif can_choose and isinstance(layer, Dropout):
+        hint = 'DataParallel(random="per rank") lets each rank draw its own masks'
+    raise UnsupportedError("a model that remembers calls cannot be split over ranks",
+                           given=f"{changed[0]} changes from call to call", hint=hint)  # fmt: skip
 
 
 def _memory(model: object) -> Iterator[tuple[str, bytes]]:

@@ -67,6 +67,28 @@ class Held(NamedTuple):
     trouble: RunError | None
 
 
+class Grip(NamedTuple):
+    """What of the launcher's orders is still to be done: with the state of a job all that its leading hangs on.
+
+    Attributes:
+        serial: of the last order that was carried out.
+        n_granted: steps that may still be done.
+        within: number of the hold within steps, 0 for none.
+        trouble: why the last step was not done.
+        is_stopping: whether nothing more shall be done.
+    """
+
+    serial: int = 0
+    n_granted: float = 0.0
+    within: int = 0
+    trouble: RunError | None = None
+    is_stopping: bool = False
+
+
+FREE = Grip()
+"""Nothing was ordered yet."""
+
+
 class Steered(Protocol):
     """What every rank trains; the same calls on all ranks, between the same steps, so they may be collective.
 
@@ -130,6 +152,8 @@ class Steering:
         self._has_agreed, self._told = False, 0.0
         self._part, self._parts = b"", bytearray()  # the last one, which only rank 0 got, and all that all have
         self._beat = min(BEAT, comm.links.timeout / 4)
+        self._hold_within = 0
+        self._keep: Callable[[Grip], object] = lambda grip: None
 
     def agree(self, numbers: Numbers) -> Numbers:
         """The sums of `numbers` over all ranks, and with them the next order: once in every step.
@@ -154,9 +178,18 @@ class Steering:
         self._has_agreed = True
         return words[N_WORDS:]
 
-    def lead(self, job: Steered) -> Any:
-        """Carry out `job` as the launcher says, from a held beginning to its end; what it stands at then."""
-        trouble: RunError | None = None
+    def lead(self, job: Steered, grip: Grip = FREE, keep: Callable[[Grip], object] | None = None) -> Any:
+        """Carry out `job` as the launcher says, from a held beginning to its end; what it stands at then.
+
+        Args:
+            grip: where another launch left it.
+            keep: called whenever the job or what is still to be done has changed, between two steps, with the latter.
+        """
+        self._serial, self._n_granted, _, trouble, self._stopping = grip
+        self._keep = keep or self._keep
+        if grip.within:
+            self._hold_steps(grip.within)
+        self._keep(grip)
         while not job.finished and not self._stopping:
             if self._n_granted <= 0:
                 self._hold(job, trouble)
@@ -167,6 +200,7 @@ class Steering:
                 self.agree(np.zeros(0))
             self._n_granted = 0.0 if trouble else self._n_granted - 1
             self._carry_out(job)
+            self._keep(self._grip(trouble))
             self._progress(job)
         return job.standing()
 
@@ -176,7 +210,11 @@ class Steering:
             if self.comm.rank == 0 and not self._orders:
                 self.comm.mailbox.wait(self._beat, Order)
             self.agree(np.zeros(0))
-            if kind := self._carry_out(job):
+            kind = self._carry_out(job)
+            if kind and kind != "part":  # of a state that comes in parts all are sent again, or none
+                trouble = None if kind in {"go", "rewind", "load"} else trouble
+                self._keep(self._grip(trouble))
+            if kind in {"hold", "set", "rewind", "bound", "within"}:
                 moved = kind == "rewind"
                 self._tell(Held(self._serial, job.step, job.standing() if moved else None, None))
 
@@ -189,7 +227,7 @@ class Steering:
         elif order.kind == "bound":
             job.bound(order.name, order.value)
         elif order.kind == "within":
-            self._within(int(order.value))
+            self._hold_steps(int(order.value))
         elif order.kind == "rewind":
             job.rewind()
             self._n_granted = 0.0
@@ -201,7 +239,14 @@ class Steering:
         elif order.kind == "stop":
             self._stopping = True
         self._serial = order.serial or self._serial
-        return order.kind if order.kind in {"hold", "set", "rewind", "bound", "within"} else ""
+        return order.kind
+
+    def _grip(self, trouble: RunError | None) -> Grip:
+        return Grip(self._serial, self._n_granted, self._hold_within, trouble, self._stopping)
+
+    def _hold_steps(self, hold: int) -> None:
+        self._hold_within = hold
+        self._within(hold)
 
     def _handed_on(self, n_bytes: int) -> bytes:
         """What rank 0 got, on all ranks."""

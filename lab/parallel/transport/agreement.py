@@ -5,12 +5,47 @@ The same program has the same calls on all ranks; what differs is a mistake, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from lab.errors import MeshError
-from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, Call, Header, mark_of
+from lab.parallel.transport.wire import COLLECTIVE, COUNT_BITS, GOODBYE, Call, Header, mark_of
 
 NAMES_THE_HOP = "check_plan(...) names the hop"
+REMEMBERED = 256
+"""Collectives that a rank remembers: who only sends may be ahead of its peers by many."""
+
+
+class Past:
+    """The last collectives that a rank has finished, and the number of the latest of each group.
+
+    Example:
+        >>> past = Past()
+        >>> past.append(Call(4, "barrier", "a.py:1"))
+        >>> [str(call) for call in past], past.latest(0), past.latest(1 << COUNT_BITS)
+        (['barrier at a.py:1'], 4, -1)
+    """
+
+    def __init__(self) -> None:
+        self._calls: deque[Call] = deque(maxlen=REMEMBERED)
+        self._latest: dict[int, int] = {}
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._calls)
+
+    @property
+    def last(self) -> Call:
+        """The collective that ended last; there is one."""
+        return self._calls[-1]
+
+    def append(self, call: Call) -> None:
+        """It has ended well."""
+        self._calls.append(call)
+        self._latest[call.number >> COUNT_BITS] = call.number
+
+    def latest(self, number: int) -> int:
+        """Number of the latest in the group to which the call of this number belongs, -1 if there is none."""
+        return self._latest.get(number >> COUNT_BITS, -1)
 
 
 def require_agreement(
@@ -68,7 +103,7 @@ def require_same_past(rank: int, past: Iterable[Call], peer: int, header: Header
             raise _different(rank, call, peer, header)
 
 
-def require_same_wait(rank: int, kind: int, call: Call, past: Sequence[Call], peer: int, header: Header) -> None:
+def require_same_wait(rank: int, kind: int, call: Call, past: Past, peer: int, header: Header) -> None:
     """Compare with the collective in which `peer` says that it waits, if `rank` is in that of the same number.
 
     So do ranks differ that all wait and do not send: broadcasts, each from the other's root.
@@ -79,7 +114,7 @@ def require_same_wait(rank: int, kind: int, call: Call, past: Sequence[Call], pe
     Example:
         >>> mine, theirs = Call(0, "broadcast flat root 1", "a.py:1"), Call(0, "broadcast flat root 0", "a.py:1")
         >>> header = Header(4, 1, 0, 0, 0, mark_of(theirs), str(theirs))
-        >>> require_same_wait(0, COLLECTIVE, mine, [], 1, header)
+        >>> require_same_wait(0, COLLECTIVE, mine, Past(), 1, header)
         Traceback (most recent call last):
         lab.errors.MeshError: ranks 0 and 1 make different calls
         given: rank 0: broadcast flat root 1 at a.py:1; rank 1: broadcast flat root 0 at a.py:1
@@ -88,7 +123,7 @@ def require_same_wait(rank: int, kind: int, call: Call, past: Sequence[Call], pe
     require_same_past(rank, past, peer, header)
     if kind == COLLECTIVE and header.number == call.number and header.mark != mark_of(call):
         raise _different(rank, call, peer, header)
-    if kind == GOODBYE and header.number > (past[-1].number if past else -1):
+    if kind == GOODBYE and header.number > past.latest(header.number):
         raise _ended(rank, peer, header.words)
 
 
@@ -111,8 +146,16 @@ def _different(rank: int, call: Call, peer: int, header: Header) -> MeshError:
     return MeshError(
         f"ranks {min(rank, peer)} and {max(rank, peer)} make different calls",
         given=f"rank {rank}: {call}; rank {peer}: {header.words}"
-        + (f" (calls number {call.number} and {header.number})" if header.number != call.number else ""),
+        + _numbers(call.number, header.number),
         hint=f"a plan whose sends and receives do not pair does so: {NAMES_THE_HOP}"
         if is_alike
         else "every rank must make the same calls in the same order, with equal shapes and dtypes",
     )
+
+
+def _numbers(mine: int, theirs: int) -> str:
+    """How often each had called, where that differs; of groups that differ it says nothing."""
+    if mine == theirs or mine >> COUNT_BITS != theirs >> COUNT_BITS:
+        return ""
+    count = (1 << COUNT_BITS) - 1
+    return f" (calls number {mine & count} and {theirs & count})"

@@ -9,6 +9,8 @@ import os
 import threading
 from collections.abc import Callable
 
+import numpy as np
+
 from lab.errors import LabError, LostRankError, MeshError
 
 KINDS = ("lost", "late", "stuck", "raised", "stopped", "gone")
@@ -21,6 +23,7 @@ class Alarm:
 
     Attributes:
         fd: readable from the ring on, for `poll`.
+        flag: its first word is 1 from the ring on, for a loop that is compiled.
         kind: one of KINDS, "" before the ring.
         why: the reason in words.
         rank: whom it is about, -1 if nobody.
@@ -38,6 +41,7 @@ class Alarm:
         self._rung = threading.Event()
         self._closed = False
         self._callbacks: list[Callable[[], object]] = []
+        self.flag = np.zeros(8, np.int64)  # a cache line
         if hasattr(os, "eventfd"):
             self.fd = self._write_end = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         else:  # macOS before Python has eventfd there
@@ -49,6 +53,7 @@ class Alarm:
             if self.kind or self._closed:
                 return False
             self.why, self.rank, self.kind = why, rank, kind
+            self.flag[0] = 1
             os.write(self._write_end, (1).to_bytes(8, "little"))
             callbacks, self._callbacks = self._callbacks, []
         self._rung.set()

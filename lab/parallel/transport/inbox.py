@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections import deque
+from typing import Any
 
 import numpy as np
 
@@ -40,13 +41,41 @@ class Inbox:
         self._start = self._end = 0  # what has come and was not taken
         self._left = 0  # bytes of the body that have not come
         self._hole = memoryview(b"")  # where the next bytes go: the rest of a target, of the scratch, or of a stash
-        self._target: Array | None = None  # what the scratch is added to
+        self._target: Array | None = None  # what the scratch is combined with
+        self._combine: Any = np.add
         self._n_added = 0
         self._scratch = np.empty(PIECE, np.uint8)
         self._whole = memoryview(self._scratch)  # type: ignore[arg-type]  # an array is a buffer
         self._kept: dict[int, deque[tuple[Header, bytearray]]] = {}
         self._n_kept = 0
         self._keeping: bytearray | None = None
+
+    def peek(self, sock: socket.socket) -> Header | None:
+        """The next header, which stays the next; None inside of a message.
+
+        Raises:
+            BlockingIOError: it has not come, or not all of it.
+            EOFError: the peer hung up.
+            MeshError: it is damaged.
+        """
+        if self.inside:
+            return None
+        if self._end - self._start < HEADER and not self._fill(sock):
+            raise BlockingIOError
+        return unpack(self._view[self._start : self._start + HEADER], self._generation, peer=self.peer)
+
+    def _fill(self, sock: socket.socket) -> bool:
+        """Read once, to the beginning of the buffer; whether there is a header then."""
+        if self._start:
+            kept = bytes(self._view[self._start : self._end])
+            self._buffer[: len(kept)] = kept
+            self._start, self._end = 0, len(kept)
+        self._end += _read(sock, self._view[self._end :])
+        return self._end >= HEADER
+
+    def has_room(self, n_bytes: int) -> bool:
+        """Whether so much can be put into the stash."""
+        return self._n_kept + n_bytes <= STASHED
 
     def read_header(self, sock: socket.socket, foreseen: bytes, n_bytes: int) -> bool:
         """Whether the header is complete; `header` says what it is if not the one `foreseen`, of `n_bytes` of body.
@@ -55,16 +84,9 @@ class Inbox:
             EOFError: the peer hung up.
             MeshError: the header is damaged.
         """
-        start = self._start
-        if self._end - start < HEADER:
-            if start:
-                kept = bytes(self._view[start : self._end])
-                self._buffer[: len(kept)] = kept
-                start, self._start, self._end = 0, 0, len(kept)
-            self._end += _read(sock, self._view[self._end :])
-            if self._end < HEADER:
-                return False
-        self._start = start + HEADER
+        if self._end - self._start < HEADER and not self._fill(sock):
+            return False
+        start, self._start = self._start, self._start + HEADER
         if self._buffer.startswith(foreseen, start):
             self.header, self._left = None, n_bytes
         else:
@@ -73,7 +95,9 @@ class Inbox:
         self.inside = True
         return True
 
-    def take(self, sock: socket.socket, foreseen: bytes, octets: memoryview, target: Array | None) -> bool:
+    def take(
+        self, sock: socket.socket, foreseen: bytes, octets: memoryview, target: Array | None, combine: Any = np.add
+    ) -> bool:
         """Take a whole short message if it is there and is what was foreseen; if not, nothing is lost.
 
         Raises:
@@ -91,14 +115,14 @@ class Inbox:
         if target is None:
             octets[:] = self._view[body:end]
         else:
-            np.add(target, np.frombuffer(self._buffer, target.dtype, len(target), body), out=target)
+            combine(target, np.frombuffer(self._buffer, target.dtype, len(target), body), out=target)
         self._start, self._end = (end, self._end) if end < self._end else (0, 0)
         return True
 
-    def into(self, octets: memoryview, target: Array | None) -> None:
-        """The body shall be stored in `octets`, which is as long, or added to `target`."""
+    def into(self, octets: memoryview, target: Array | None, combine: Any = np.add) -> None:
+        """The body shall be stored in `octets`, which is as long, or combined with `target`."""
         self._keeping, self._n_added = None, 0
-        self._target = target
+        self._target, self._combine = target, combine
         self._hole = octets if target is None else self._whole
 
     def stash(self) -> None:
@@ -138,7 +162,7 @@ class Inbox:
     def _add(self, target: Array) -> None:
         piece = self._scratch[: PIECE - len(self._hole)].view(target.dtype)
         into = target[self._n_added : self._n_added + len(piece)]
-        np.add(into, piece, out=into)
+        self._combine(into, piece, out=into)
         self._n_added, self._hole = self._n_added + len(piece), self._whole
 
     def finish(self) -> bool:

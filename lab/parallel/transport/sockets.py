@@ -20,11 +20,15 @@ import numpy as np
 
 from lab.errors import LabError, LostRankError
 from lab.events.event import Array
-from lab.parallel.transport.agreement import require_agreement, require_same_past, require_same_wait
+from lab.kernels.cores import n_cores
+from lab.parallel.transport.agreement import Past, require_agreement, require_same_past, require_same_wait
 from lab.parallel.transport.alarm import Alarm
 from lab.parallel.transport.inbox import Inbox
+from lab.parallel.transport.region import Region
+from lab.parallel.transport.throttle import Brake, Throttle
+from lab.parallel.transport.tunnel import Secured
 from lab.parallel.transport.turnstile import Turnstile
-from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, WAITING, Call, pack
+from lab.parallel.transport.wire import COLLECTIVE, GOODBYE, HEADER, POINT, WAITING, Call, mark_of, pack, unpack
 
 KEPT = 1 << 28
 """Bytes of `send`s that may wait in the queue to a peer; then `send` waits."""
@@ -37,8 +41,6 @@ NOTE = 0.25
 """Seconds after which a rank that waits in a collective tells all others in which one."""
 WORD = 5.0
 """Seconds in which the scheduler finds out who is to blame for a wait that was too long."""
-PAST = 256
-"""Collectives that a rank remembers: who only sends may be ahead of its peers by many."""
 ENDING = "the end of the program"
 """The last call of a rank, in words."""
 
@@ -48,11 +50,6 @@ where every rank can have a core."""
 
 Late = Callable[[Call, list[int]], object]
 """Told when a wait is over its time: the call, and the peers waited for. It has the alarm rung, soon."""
-
-
-def n_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _OPEN: weakref.WeakSet[Links] = weakref.WeakSet()
@@ -73,7 +70,7 @@ def octets_of(array: Array) -> memoryview:
 
 
 class Expected(NamedTuple):
-    """A piece that must come from `peer` into `octets`, or be added to `target`, whose bytes those are."""
+    """A piece that must come from `peer` into `octets`, or be combined with `target`, whose bytes those are."""
 
     peer: int
     octets: memoryview
@@ -82,6 +79,8 @@ class Expected(NamedTuple):
     """The caller's name of what is complete with this piece."""
     step: int = -1
     """Of the plan, for messages."""
+    combine: Any = np.add
+    """What makes of what is here and what came what is here then."""
 
 
 class Links:
@@ -93,6 +92,8 @@ class Links:
         past: the last collectives, to compare with a piece of them that comes when this rank has no more use for it.
         leaves: whether the program has ended.
         alarm: rings when the group has ended.
+        brake: holds back what goes out; None does not.
+        shared: memory through which collectives go; None where they go over the sockets, as all else does.
     """
 
     def __init__(
@@ -104,16 +105,20 @@ class Links:
         generation: int,
         timeout: float,
         on_late: Late | None = None,
+        throttle: Throttle | None = None,
+        shared: Region | None = None,
     ) -> None:
         self.rank, self.generation, self.timeout, self.n_sent = rank, generation, timeout, 0
-        self._sockets, self.alarm, self._on_late = sockets, alarm, on_late
+        self._sockets, self.alarm, self._on_late, self.shared = sockets, alarm, on_late, shared
         self.gate = Turnstile(rank)
-        self.past: deque[Call] = deque(maxlen=PAST)
+        self.brake = Brake(throttle, rank, alarm) if throttle is not None else None
+        self.past = Past()
         self.leaves = False
         self._awaited: tuple[Iterable[int], Iterable[int]] = (), ()
         self._peer_of = {sock.fileno(): peer for peer, sock in sockets.items()}
         self._inbox = {peer: Inbox(peer, generation) for peer in sockets}
         self._outbox: dict[int, deque[memoryview]] = {peer: deque() for peer in sockets}
+        self._unsent: set[int] = set()
         self._poll = select.poll()
         self._poll.register(alarm.fd, select.POLLIN)
         self._watched: dict[int, int] = {}
@@ -127,18 +132,26 @@ class Links:
         sends: Iterable[tuple[int, memoryview]],
         expected: Sequence[Expected],
         done: Callable[[Expected], object] | None = None,
+        *,
+        flushes: bool = True,
     ) -> None:
         """One step of a collective: send pieces and take pieces, whichever can move, until all have.
+
+        Without `flushes` what has not gone when all has come stays queued, and must not be changed before an exchange
+        with it has ended.
 
         Raises:
             MeshError: a peer is in another call, has ended, or the group has.
             LostRankError: a peer died, or nothing moved for `timeout` seconds.
         """
         self.alarm.check()
-        flush = set()
         for peer, octets in sends:
             if not self._post(peer, COLLECTIVE, call, octets):
-                flush.add(peer)
+                self._unsent.add(peer)
+        flush: set[int] = set()
+        if flushes and self._unsent:
+            flush = {peer for peer in self._unsent if self._outbox[peer]}
+            self._unsent.clear()
         if len(expected) == 1 and not any(self._outbox.values()) and self._take_whole(call, expected[0]):
             if done is not None:
                 done(expected[0])
@@ -154,6 +167,8 @@ class Links:
     def send(self, call: Call, peer: int, data: Array) -> None:
         """Send `data` (1-D); it may be changed as soon as this returns."""
         self.alarm.check()
+        if self.brake is not None:
+            self.brake.hold(((peer, data.nbytes),))
         if self._post(peer, POINT, call, octets_of(data)):
             return
         box = self._outbox[peer]
@@ -185,6 +200,10 @@ class Links:
         self.alarm.check()
         flush = {peer for peer in self._sockets if not self._post(peer, GOODBYE, call, nothing)}
         self._turn(GOODBYE, call, {peer: deque((Expected(peer, nothing),)) for peer in self._sockets}, flush, None)
+        if self.shared is not None:  # what a peer put there before it said goodbye can be seen now
+            for peer in self._sockets:
+                if left := self.shared.next_header(peer):
+                    self.refuse_cell(GOODBYE, call, peer, left, 0)
 
     def refusal(self, call: Call, inside: str) -> LabError:
         """Why `gate` does not let `call` in: the group has ended, a call failed, or this rank is still in one."""
@@ -196,9 +215,85 @@ class Links:
         return sorted({*receives, *flush})
 
     def close(self) -> None:
-        """Hang up."""
+        """Hang up, and let go of the memory that is shared."""
         for sock in self._sockets.values():
             sock.close()
+        if self.shared is not None:
+            self.shared.close()
+
+    # --- while a collective goes through shared memory --------------------------------------------------------------
+
+    def refuse_cell(self, kind: int, call: Call, peer: int, header: bytes, n_bytes: int, step: int = -1) -> NoReturn:
+        """Say what is wrong with a cell that is not what this rank waits for."""
+        found = unpack(header, self.generation, peer=peer)
+        require_same_past(self.rank, self.past, peer, found)
+        require_agreement(self.rank, kind, call, peer, found, n_bytes, step)
+        raise AssertionError(found)  # it was compared before
+
+    def stop_waiting(self) -> None:
+        """What was waited for has come."""
+        self._awaited = (), ()
+
+    @property
+    def transport(self) -> str:
+        """How collectives go: "shared", "unix", "tcp" or "tls"; "" where there is nobody else."""
+        if self.shared is not None or not self._sockets:
+            return "shared" if self._sockets else ""
+        if any(isinstance(sock, Secured) for sock in self._sockets.values()):
+            return "tls"
+        return "unix" if all(sock.family == socket.AF_UNIX for sock in self._sockets.values()) else "tcp"
+
+    @property
+    def owes(self) -> bool:
+        """Whether something waits to go out over the sockets."""
+        return any(self._outbox.values())
+
+    def glance(self, call: Call, is_stuck: Callable[[int], bool]) -> None:
+        """Send what waits to go out, and read what peers say who are not in this collective, or not as we are.
+
+        Args:
+            is_stuck: whether nothing comes from a peer, or goes to it, if it does nothing any more.
+
+        Raises:
+            MeshError, LostRankError: as `exchange`.
+        """
+        self.alarm.check()
+        for peer in self._sockets:
+            try:
+                if self._outbox[peer]:
+                    self._push(peer, call)
+                while self._hear(peer, call, is_stuck):
+                    pass
+            except (BlockingIOError, InterruptedError):
+                continue
+            except (OSError, EOFError):
+                self._hung_up(peer, call)
+
+    def _hear(self, peer: int, call: Call, is_stuck: Callable[[int], bool]) -> bool:
+        """Read one message or a part of it; False if the next one is for a later call."""
+        inbox, sock = self._inbox[peer], self._sockets[peer]
+        if (header := inbox.peek(sock)) is None:
+            if inbox.read_body(sock):
+                inbox.finish()
+            return True
+        if header.kind == WAITING:
+            require_same_wait(self.rank, COLLECTIVE, call, self.past, peer, header)
+            inbox.read_header(sock, b"no header begins so", 0)
+            inbox.drop()
+            return True
+        if header.kind == POINT:
+            if inbox.has_room(header.n_bytes):
+                inbox.read_header(sock, b"no header begins so", 0)
+                inbox.stash()
+                return True
+        elif header.kind == GOODBYE:
+            if is_stuck(peer):
+                require_agreement(self.rank, COLLECTIVE, call, peer, header, 0)
+        else:
+            require_same_past(self.rank, self.past, peer, header)
+            if header.number == call.number and header.mark != mark_of(call):
+                require_agreement(self.rank, COLLECTIVE, call, peer, header, 0)
+        return False
 
     # --- the loop ---------------------------------------------------------------------------------------------------
 
@@ -234,12 +329,12 @@ class Links:
 
     def _take_whole(self, call: Call, item: Expected) -> bool:
         """The short way for a short piece that comes in one read, as most do; all else is left to the loop."""
-        peer, octets, target = item[:3]
+        peer, octets, target, _, _, combine = item
         header, sock, take = self._header(COLLECTIVE, call, len(octets)), self._sockets[peer], self._inbox[peer].take
         try:
             for _ in range(self._spins + 1):
                 try:
-                    return take(sock, header, octets, target)
+                    return take(sock, header, octets, target, combine)
                 except (BlockingIOError, InterruptedError):
                     self.alarm.check()
         except (OSError, EOFError):
@@ -256,8 +351,7 @@ class Links:
     ) -> None:
         """Move what can move until `receives` have come and what goes to the peers in `flush` is gone."""
         ready: Iterable[int] = self._sockets
-        idle, last, spins = 0.0, -1.0, self._spins
-        untold = kind == COLLECTIVE
+        patience, spins = Patience(self, kind, call), self._spins
         while True:
             moved = False
             for peer in ready:
@@ -273,20 +367,13 @@ class Links:
                 return
             self.alarm.check()
             if moved:  # what moved may move again, and asking costs less than a poll
-                idle, last, spins = 0.0, -1.0, self._spins
+                patience.renew()
+                spins = self._spins
                 continue
             if spins:
                 spins -= 1
                 continue
-            now = monotonic()
-            idle, last = idle + (min(now - last, GAP) if last >= 0 else 0.0), now
-            if untold and idle >= NOTE:
-                untold = False
-                self._note(call)
-            self._awaited = receives, flush
-            if idle > self.timeout and kind != GOODBYE:  # a peer may compute for long before its program ends
-                self._late(call, self.waits_for())
-            ready = self._wait(receives, min(NOTE if untold else 1.0, max(self.timeout - idle, 0.0) + 0.001))
+            ready = self._wait(receives, patience.spend(receives, flush))
             self._awaited = (), ()
 
     def _note(self, call: Call) -> None:
@@ -350,6 +437,10 @@ class Links:
                     wanted.popleft()
                     if done is not None:
                         done(item)
+                elif kind == POINT and (kept := inbox.unstash(call.number)) is not None:  # a glance had begun with it
+                    require_agreement(self.rank, POINT, call, peer, kept[0], len(item.octets))
+                    item.octets[:] = kept[1]
+                    wanted.popleft()
         except (BlockingIOError, InterruptedError):
             return moved
         except (OSError, EOFError):
@@ -360,17 +451,21 @@ class Links:
         """A header is here: decide where its body goes, or say why it is wrong."""
         header = inbox.header
         if header is None:  # what was foreseen, to the last byte
-            inbox.into(item.octets, item.target)
+            inbox.into(item.octets, item.target, item.combine)
         elif header.kind == WAITING:
             require_same_wait(self.rank, kind, call, self.past, inbox.peer, header)
             inbox.drop()
+            if kind == POINT and self.shared is not None and (cell := self.shared.next_header(inbox.peer)):
+                waits_in = unpack(cell, self.generation, peer=inbox.peer).number
+                if waits_in == header.number:  # an older note may be followed by the message
+                    self.refuse_cell(POINT, call, inbox.peer, cell, 0)  # over sockets it would have come first
         elif header.kind == POINT and not (kind == POINT and header.tag == call.number):
             inbox.stash()  # its recv comes later, or never when the program ends
         else:
             if header.kind == COLLECTIVE:
                 require_same_past(self.rank, self.past, inbox.peer, header)
             require_agreement(self.rank, kind, call, inbox.peer, header, len(item.octets), item.step)
-            inbox.into(item.octets, item.target)
+            inbox.into(item.octets, item.target, item.combine)
 
     # --- when it does not go on -------------------------------------------------------------------------------------
 
@@ -393,3 +488,34 @@ class Links:
         raise LostRankError(
             f"rank {peer} hung up", rank=peer, given=f"rank {self.rank} was in {call}", hint="its worker may have died"
         )
+
+
+class Patience:
+    """How long a rank has waited in a call, and what it does about it: tell the others in which, and give up.
+
+    A pause between two looks counts for GAP at most.
+    """
+
+    def __init__(self, links: Links, kind: int, call: Call) -> None:
+        self._links, self._kind, self._call = links, kind, call
+        self._idle, self._last, self._untold = 0.0, -1.0, kind == COLLECTIVE
+
+    def renew(self) -> None:
+        """Something moved."""
+        self._idle, self._last = 0.0, -1.0
+
+    def spend(self, receives: Iterable[int], flush: Iterable[int]) -> float:
+        """Nothing moved since the last look; the seconds after which another one is due.
+
+        Raises:
+            LostRankError: it has been too long.
+        """
+        links, now = self._links, monotonic()
+        self._idle, self._last = self._idle + (min(now - self._last, GAP) if self._last >= 0 else 0.0), now
+        if self._untold and self._idle >= NOTE:
+            self._untold = False
+            links._note(self._call)
+        links._awaited = receives, flush
+        if self._idle > links.timeout and self._kind != GOODBYE:  # a peer may compute for long before its program ends
+            links._late(self._call, links.waits_for())
+        return min(NOTE if self._untold else 1.0, max(links.timeout - self._idle, 0.0) + 0.001)

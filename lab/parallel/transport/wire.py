@@ -20,17 +20,20 @@ COLLECTIVE, POINT, GOODBYE, WAITING = 1, 2, 3, 4
 """Kinds of message: a hop of a collective; a `send`; the program of the sender has ended; it has waited for a while in
 a collective, which carries nothing and tells which."""
 
-_LAYOUT = struct.Struct("<4sBxxxIQqQ8s128s20x")
-HEADER = _LAYOUT.size  # 192: what follows a header in a buffer is aligned for any dtype
+_LAYOUT = struct.Struct("<4sBxxxIxxxxQqQ8s128s16x")
+HEADER = _LAYOUT.size  # 192: what follows a header in a buffer is aligned for any dtype, and its numbers are words
 MAX_BYTES = 1 << 40
 """No piece is longer; a header that claims more is damaged."""
+COUNT_BITS = 32
+"""Of a collective's number: how many its group has made. The bits above are of the group, 0 for all ranks."""
 
 
 class Call(NamedTuple):
     """One call of a rank's program, as its peers must make it too.
 
     Attributes:
-        number: of the collective, counted from 0 on every rank; the tag of a `send`.
+        number: of the collective, counted from 0 on every rank, above the first number of its group; the tag of a
+            `send`.
         text: what was called, with dtype and size: equal on all ranks.
         place: file and line of the caller, which may differ.
     """
@@ -112,6 +115,13 @@ def place_of_caller() -> str:
             _ROOM.add(file)
         frame = frame.f_back
     return ""
+
+
+def is_of_program(frame: FrameType) -> bool:
+    """Whether a call that this frame makes is made by the program itself, and not by this room for it."""
+    return frame.f_code.co_filename not in _ROOM and not f"{frame.f_globals.get('__name__', '')}.".startswith(
+        _NOT_THE_CALLER
+    )
 
 
 _place = functools.lru_cache(maxsize=4096)(place_of)

@@ -9,8 +9,9 @@ from lab.graph.compiled import Compiled
 from lab.graph.execute import run_arrays
 from lab.graph.parsing import parse
 from lab.graph.passes import optimized
-from lab.graph.passes.memory import buffer_sizes, lifetimes, memory
+from lab.graph.passes.memory import FRESH, buffer_sizes, lifetimes, memory
 from lab.graph.verify import verify
+from lab.ops import PRIMITIVES
 
 
 def chain(n):
@@ -81,3 +82,16 @@ def test_the_buffers_of_a_gradient_are_fewer_than_its_values():
     graph = optimized(lab.make_graph(lab.grad(loss, tuple(range(1, 7))))(np.ones((16, 16)), *ws))
     values = [h.n_bytes for h in lifetimes(graph)]
     assert sum(buffer_sizes(graph).values()) < 0.7 * sum(values)
+
+
+@pytest.mark.parametrize("name", sorted(FRESH))
+def test_what_is_said_to_be_fresh_shares_no_memory_with_an_operand(name):
+    op = PRIMITIVES[name]
+    fixed = {**op.defaults, **{n: f() for n, f in op.fixed.items()}}
+    for sample in op.samples:
+        xs = [np.asarray(x) for x in sample.draw()]
+        out = np.asarray(op.forward(*xs, **{**fixed, **sample.params}))
+        assert not any(np.shares_memory(out, x) for x in xs)
+    one = np.ones((1, 3))
+    for axis in [0, ()] if name in ("sum", "mean", "max", "min", "prod", "any", "all", "var", "std") else []:
+        assert not np.shares_memory(np.asarray(op.forward(one, **{**fixed, "axis": axis, "keepdims": True})), one)

@@ -14,6 +14,7 @@ from lab.graph.passes import ORDER, PASSES, graph_pass, optimized, stages
 from lab.graph.passes.algebra import RULES, relaxed_algebra
 from lab.graph.verify import verify
 from tests.graph.graphs import CASES, IDS, SPECIAL, executed, of_gradient, of_sample, programs
+from tests.slices import sliced
 
 LOOSE = {"transposes into products", "decomposition", "fusion"}
 """Passes after which sums may be taken in another order."""
@@ -31,6 +32,7 @@ def same(before: Graph, after: Graph, xs: list, *, exact: bool = True) -> None:
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
+@sliced("i", every=2)
 @pytest.mark.parametrize(("name", "i"), CASES, ids=IDS)
 def test_every_pass_leaves_every_op_and_its_gradient_unchanged(name, i):
     for made in (of_sample(name, i), of_gradient(name, i)):
@@ -110,6 +112,7 @@ SIMPLIFIED = [
     ("max(x, x) -> x", "maximum(a, a)", 0), ("where(c, x, x) -> x; where(True, x, y) -> x", "where(b, a, a)", 0),
     ("cast to its own dtype -> x", "cast(a, dtype='float64')", 0),
     ("to its own shape -> x", "reshape(a, shape=(2,2))", 0),
+    ("every entry once, in order -> reshape", "getitem(a, index=(slice(None, None, None), slice(0, 2, 1)))", 0),
 ]  # fmt: skip
 
 
@@ -128,6 +131,25 @@ KEPT = ["add(a, 0.0)", "subtract(a, -0.0)", "multiply(a, 0.0)", "subtract(a, a)"
 def test_what_would_change_a_bit_is_left_alone(equation):
     graph = parse(f"graph(a:f64[2,2]) {{ let b:f64[2,2] = {equation} in (b) }}")
     assert optimized(graph) == graph
+
+
+def test_a_column_taken_from_one_column_and_put_back_is_a_reshape():
+    def column(x):
+        return lab.exp(x[:, 0]).sum()
+
+    x = np.linspace(0.0, 1.0, 6).reshape(6, 1)
+    graph = lab.make_graph(lab.grad(column))(x)
+    assert {"getitem", "scatter_add"} <= {e.op.name for e in graph.equations}
+    less = optimized(graph, ["algebra"])
+    assert not {"getitem", "scatter_add"} & {e.op.name for e in less.equations}
+    assert np.array_equal(run_arrays(less, [x])[0], run_arrays(graph, [x])[0])
+
+
+@pytest.mark.parametrize("index", [(slice(None, None, -1), 0), ([1, 0], 0), (slice(None), slice(None, None, -1))])
+def test_an_index_that_turns_the_order_is_kept(index):
+    x = np.arange(2.0).reshape(2, 1)
+    graph = optimized(lab.make_graph(lambda x: x[index])(x), ["algebra"])
+    assert np.array_equal(run_arrays(graph, [x])[0], x[index])
 
 
 def test_a_number_that_widens_or_broadcasts_is_not_dropped():

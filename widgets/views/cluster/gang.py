@@ -8,11 +8,27 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from lab.events import ClockAligned, Event, RankFinished, RankLost, RankStarted, StrangerRefused, WorkerSeen
+from lab.events import (
+    ClockAligned,
+    CollectiveFinished,
+    CollectiveStarted,
+    Event,
+    RankFinished,
+    RankLost,
+    RankStarted,
+    StrangerRefused,
+    TrainingResumed,
+    WorkerHandled,
+    WorkerSeen,
+)
 from widgets.pictures.theme import MINUS
 from widgets.views.words import why_lost
 
-LISTENS = (WorkerSeen, RankStarted, RankFinished, RankLost, ClockAligned, StrangerRefused)
+LISTENS: tuple[type[Event], ...] = (
+    WorkerSeen, RankStarted, RankFinished, RankLost, ClockAligned, StrangerRefused, WorkerHandled, TrainingResumed,
+)  # fmt: skip
+CALLS = (CollectiveStarted, CollectiveFinished)
+"""Told many times in each step: only who wants to know in which call a rank is listens to them."""
 
 
 class Worker(NamedTuple):
@@ -27,6 +43,8 @@ class Worker(NamedTuple):
     """Memory; -1 while nobody looked."""
     limit: int = 0
     cpu_percent: float = 0.0
+    hand: str = ""
+    """What somebody did to it by hand: "killed", "stopped", or "slowed to 25 %"; "" for nothing, or no more."""
 
 
 class Rank(NamedTuple):
@@ -45,6 +63,10 @@ class Rank(NamedTuple):
     n_refused: int = 0
     refused: str = ""
     """Why the latest stranger was."""
+    call: str = ""
+    """The collective that it is in, "" for none."""
+    replaces: bool = False
+    """Its number was another worker's, which was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +77,7 @@ class Gang:
         workers: by address, in order of appearance.
         ranks: those of the latest launch.
         generation: its number, -1 before the first; world_size: how many ranks it has.
-        run: its name.
+        crew: how many ranks the launch had that lost one last, -1 if none did.
         last: what happened last, as one sentence.
     """
 
@@ -63,12 +85,15 @@ class Gang:
     ranks: Mapping[int, Rank] = field(default_factory=lambda: MappingProxyType({}))
     generation: int = -1
     world_size: int = 0
+    crew: int = -1
     last: str = ""
 
     def folded(self, events: Iterable[Event]) -> Gang:
         """With more events."""
         workers, ranks = dict(self.workers), dict(self.ranks)
-        changes: dict[str, Any] = {"generation": self.generation}
+        changes: dict[str, Any] = {
+            "generation": self.generation, "world_size": self.world_size, "crew": self.crew,
+        }  # fmt: skip
         for event in events:
             _take(event, workers, ranks, changes)
         return replace(self, workers=MappingProxyType(workers), ranks=MappingProxyType(ranks), **changes)
@@ -86,8 +111,11 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
     match event:
         case WorkerSeen():
             before = workers.get(event.worker)
-            workers[event.worker] = Worker(event.worker, event.state, event.holds, event.pid, event.memory_bytes,
-                                           event.memory_limit_bytes, event.cpu_percent)  # fmt: skip
+            same = before is not None and event.pid in (0, before.pid)
+            workers[event.worker] = Worker(
+                event.worker, event.state, event.holds, event.pid or (before.pid if before else 0), event.memory_bytes,
+                event.memory_limit_bytes, event.cpu_percent, before.hand if before is not None and same else "",
+            )  # fmt: skip
             if before is None or before.state != event.state:
                 changes["last"] = _seen(list(workers).index(event.worker), before, workers[event.worker], ranks)
         case RankStarted():
@@ -102,6 +130,7 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
             old = ranks.get(event.lost_rank, Rank(event.worker, 0))
             ranks[event.lost_rank] = old._replace(state="lost", reason=why)
             workers.setdefault(event.worker, Worker(event.worker))
+            changes["crew"] = changes["world_size"]
             changes["last"] = f"Rank {event.lost_rank} was lost{because(why)}."
         case ClockAligned():
             old = ranks.get(event.rank, Rank("", 0))
@@ -110,10 +139,36 @@ def _take(event: Event, workers: dict[str, Worker], ranks: dict[int, Rank], chan
                 offset_ns=event.offset_ns, error_ns=event.error_ns, same_clock=event.same_clock
             )
             changes["last"] = f"The clock of rank {event.rank} was compared: {clock(now)}."
+        case WorkerHandled() | TrainingResumed():
+            _taken_up(event, workers, ranks, changes)
+        case CollectiveStarted() | CollectiveFinished() if event.rank in ranks:
+            begins = isinstance(event, CollectiveStarted)
+            call = f"{event.operation}, {event.algorithm}" if begins else ""
+            ranks[event.rank] = ranks[event.rank]._replace(call=call)
         case StrangerRefused():
             old = ranks.get(event.rank, Rank("", 0))
             ranks[event.rank] = old._replace(n_refused=old.n_refused + 1, refused=_line(event.reason))
             changes["last"] = f"Rank {event.rank} showed a stranger out{because(_line(event.reason))}."
+
+
+def _taken_up(
+    event: WorkerHandled | TrainingResumed, workers: dict[str, Worker], ranks: dict[int, Rank], changes: dict[str, Any]
+) -> None:
+    """What somebody did by hand, and what a training did about a loss."""
+    if isinstance(event, TrainingResumed):
+        changes["last"] = (
+            f"The training went on at step {event.step + 1:,}, from the state of {event.source}, "
+            f"{short_time(event.elapsed_ms * 1e6)} after the loss{who_was(event.lost_rank)}."
+        )
+        if event.lost_rank in ranks and event.world_size == changes["crew"]:
+            ranks[event.lost_rank] = ranks[event.lost_rank]._replace(replaces=True)
+        return
+    worker = workers.get(event.worker, Worker(event.worker, pid=event.pid))
+    part = f"{event.share:.0%}".replace("%", " %")
+    hand = {"slowed": f"slowed to {part}", "let go on": ""}.get(event.action, event.action)
+    workers[event.worker] = worker._replace(hand=hand)
+    how = f", and runs for {part} of its time" * (event.action == "slowed")
+    changes["last"] = f"Worker {list(workers).index(event.worker)} was {event.action} by hand{how}."
 
 
 def _seen(number: int, before: Worker | None, now: Worker, ranks: Mapping[int, Rank]) -> str:
@@ -143,10 +198,20 @@ def _started(event: RankStarted, workers: dict[str, Worker], ranks: dict[int, Ra
     address = event.worker or f"a thread of process {event.pid}, rank {event.rank}"
     workers.setdefault(address, Worker(address, pid=event.pid))
     ranks[event.rank] = ranks.get(event.rank, Rank("", 0))._replace(
-        worker=address, pid=event.pid, state="running", reason=""
+        worker=address, pid=event.pid, state="running", reason="", call=""
     )
     where = f"worker {list(workers).index(address)}" if event.worker else "a thread"
     changes["last"] = f"Rank {event.rank} of {event.world_size} started on {where}."
+
+
+def who_was(lost_rank: int) -> str:
+    """Which rank was lost, as one says it behind "the loss".
+
+    Example:
+        >>> who_was(2), who_was(-1)
+        (' of rank 2', ' of all ranks')
+    """
+    return f" of rank {lost_rank}" if lost_rank >= 0 else " of all ranks"
 
 
 def _line(reason: str) -> str:

@@ -68,7 +68,7 @@ def look_of(card: Card) -> str:
     worker, held = card.worker, card.held
     if worker.state == "gone" or (held is not None and held.state in ("lost", "failed")):
         return "trouble"
-    if worker.state == "paused":
+    if worker.state == "paused" or worker.hand:
         return "waiting"
     if held is None:
         return "idle"
@@ -78,9 +78,12 @@ def look_of(card: Card) -> str:
 def state_words(card: Card) -> str:
     """The state of worker and rank in a few words."""
     worker, held = card.worker, card.held
+    by_hand = f", {worker.hand}" if worker.hand else ""
     if held is None:
-        return worker.state
-    words = {"running": "runs", "lost": "lost"}.get(held.state, held.state)
+        return f"{worker.state}{by_hand}"
+    words = {"running": "runs"}.get(held.state, held.state)
+    if by_hand:
+        return worker.hand if words == "runs" else f"{words}{by_hand}"
     return words if worker.state in ("leased", "idle") else f"{words}, {worker.state}"
 
 
@@ -90,6 +93,9 @@ def _words(card: Card) -> list[str]:
     who = f"Worker {card.number}, {worker.address}, {worker.state}{f' to {worker.holds}' if worker.holds else ''}"
     told = [who if held is None else f"{who}, holds rank {card.rank}: {held.state}"]
     told += [held.reason] if held is not None and held.reason else []
+    told += [f"{worker.hand} by hand".capitalize()] if worker.hand else []
+    told += [f"In {held.call}"] if held is not None and held.call else []
+    told += ["It took the place of one that was lost"] if held is not None and held.replaces else []
     told += [
         f"pid {worker.pid}, {memory_words(worker)}, cpu {worker.cpu_percent:.0f} %"
         if worker.n_bytes >= 0
@@ -131,6 +137,9 @@ def marks_of(card: Card) -> Iterator[Mark]:
         yield Mark(
             f"note{k}", "warning" if held.state in ("lost", "failed") else "text", left, card.y + 102, room, 0, words
         )
+    elif held is not None and (held.call or held.replaces):
+        words = ", ".join(filter(None, (f"in {held.call}" if held.call else "", "replaced" * held.replaces)))
+        yield Mark(f"note{k}", "text", left, card.y + 102, room, 0, words)
     elif held is not None and held.error_ns >= 0:
         words = "clock: as the launcher's" if held.same_clock else f"clock known to ± {short_time(held.error_ns)}"
         yield Mark(f"note{k}", "text", left, card.y + 102, room, 0, words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from widgets.views.cluster.gang import LISTENS, Gang, because, clock, short_time
 from widgets.views.cluster.parts import cards_of, extent_of, marks_of, memory_words, node_of, state_words
 
 LEGEND = {
-    "device": "holds a rank", "op": "without a rank", "active": "runs", "done": "ended", "waiting": "paused",
+    "device": "holds a rank", "op": "without a rank", "active": "runs", "done": "ended",
+    "waiting": "paused, or stopped or slowed by hand",
     "stopped": "was ended because of another rank", "trouble": "lost, failed or gone",
 }  # fmt: skip
 
@@ -37,7 +39,7 @@ class ClusterView(View[Gang]):
         rank 0 runs on worker 0 (tcp://127.0.0.1:5000), pid 4711, 200 of 900 MiB, cpu 12 %, clock not compared
     """
 
-    listens = LISTENS
+    listens: ClassVar[tuple[type[Event], ...]] = LISTENS
     title = "Cluster"
 
     def start(self) -> Gang:
@@ -47,7 +49,7 @@ class ClusterView(View[Gang]):
         return state.folded((event,))
 
     def fold_many(self, state: Gang, stretch: Stretch) -> Gang:
-        return state.folded(stretch.of(LISTENS))
+        return state.folded(stretch.of(self.listens))
 
     def stop_positions(self, events: Events) -> Positions:
         """After each event of a rank, and after each look at all workers."""
@@ -87,7 +89,10 @@ class ClusterView(View[Gang]):
                 continue
             why = f": {held.reason}" if held.reason else ""
             knocked = f", {held.n_refused} strangers refused, the latest: {held.refused}" if held.n_refused else ""
-            lines.append(f"rank {card.rank} {state_words(card)} on {where}, clock {clock(held)}{knocked}{why}")
+            call = f", in {held.call}" if held.call else ""
+            new = ", in the place of one that was lost" if held.replaces else ""
+            what = f"rank {card.rank} {state_words(card)} on {where}{new}{call}"
+            lines.append(f"{what}, clock {clock(held)}{knocked}{why}")
         return "\n".join(lines)
 
     def _why_empty(self) -> str:
@@ -114,6 +119,10 @@ def _headline(state: Gang) -> str:
     return f"launch {state.generation}: {state.world_size} {many} on {n_holding} of {len(state.workers)} workers"
 
 
+def _by_hand(state: Gang) -> list[str]:
+    return [f"{state.name(address)} {worker.hand}" for address, worker in state.workers.items() if worker.hand]
+
+
 def _caption(state: Gang) -> str:
     """The point, what went wrong, and how well the clocks agree."""
     states = Counter(r.state for r in state.ranks.values() if r.worker)
@@ -123,6 +132,7 @@ def _caption(state: Gang) -> str:
     parts += [
         f"Rank {rank} was lost{because(r.reason)}." for rank, r in sorted(state.ranks.items()) if r.state == "lost"
     ]
+    parts += [f"By hand: {', '.join(done)}."] if (done := _by_hand(state)) else []
     refused = sum(r.n_refused for r in state.ranks.values())
     parts += [f"Strangers refused at data ports: {refused}."] if refused else []
     apart = [r.error_ns for r in state.ranks.values() if r.error_ns >= 0 and not r.same_clock]

@@ -26,8 +26,8 @@ class Place(NamedTuple):
     axes: str = ""
 
 
-class ExperimentView(View[Rows]):
-    """A chart of the events of one experiment; the first kind of `listens` is its beginning, and begins it anew."""
+class RowsView(View[Rows]):
+    """A picture of the events of one experiment; the first kind of `listens` is its beginning, and begins it anew."""
 
     opens_at_end = True
     shows: ClassVar[str]
@@ -47,6 +47,22 @@ class ExperimentView(View[Rows]):
             state, stretch = (), stretch._replace(start=int(begun[-1]))
         return (*state, *stretch.of(self.listens))
 
+    def text(self, state: Rows) -> str:
+        return self.told(state) if state else self._why_empty()
+
+    @abstractmethod
+    def told(self, rows: Rows) -> str:
+        """The same in words."""
+
+    def _why_empty(self) -> str:
+        if self.recording.live or len(self.recording.positions(self.listens[0])):
+            return f"{self.title}: nothing was measured yet."
+        return nothing_for(type(self).__name__, self.shows, self.write, self.recording)
+
+
+class ExperimentView(RowsView):
+    """A chart of them."""
+
     def picture(self, state: Rows) -> Chart:
         import plotly.graph_objects as go
 
@@ -54,9 +70,6 @@ class ExperimentView(View[Rows]):
             return Chart(go.Figure(layout=theme.blank(theme.axes())), self._why_empty(), self.title)
         figure, caption = self.drawn(state)
         return Chart(figure, caption, self.title)
-
-    def text(self, state: Rows) -> str:
-        return self.told(state) if state else self._why_empty()
 
     def spotlit(self, picture: Picture, state: Rows, spot: Spot) -> Picture:
         """A ring around the event."""
@@ -78,15 +91,6 @@ class ExperimentView(View[Rows]):
     @abstractmethod
     def drawn(self, rows: Rows) -> tuple[Any, str]:
         """The figure of some rows, the first of which is the beginning, and its caption."""
-
-    @abstractmethod
-    def told(self, rows: Rows) -> str:
-        """The same in words."""
-
-    def _why_empty(self) -> str:
-        if self.recording.live or len(self.recording.positions(self.listens[0])):
-            return f"{self.title}: nothing was measured yet."
-        return nothing_for(type(self).__name__, self.shows, self.write, self.recording)
 
 
 def of(rows: Rows, kind: type[E]) -> list[E]:

@@ -37,7 +37,7 @@ class MemoryView(ExperimentView):
         import plotly.graph_objects as go
 
         samples = of(rows, MemorySampled)
-        unit, size = _unit(max((e.n_bytes for e in samples), default=1))
+        unit, size = unit_of(max((e.n_bytes for e in samples), default=1))
         layout = theme.axes("operation or backward node", unit, height=380, yaxis={"rangemode": "tozero"})
         figure = go.Figure(layout=layout)
         for k, way in enumerate(of(rows, MemoryBegun)[0].ways):
@@ -65,7 +65,7 @@ class MemoryView(ExperimentView):
     def place_of(self, event: Event, rows: Rows) -> Place | None:
         if not isinstance(event, MemorySampled):
             return None
-        return Place(event.number, event.n_bytes / _unit(max(e.n_bytes for e in of(rows, MemorySampled)))[1])
+        return Place(event.number, event.n_bytes / unit_of(max(e.n_bytes for e in of(rows, MemorySampled)))[1])
 
     def told(self, rows: Rows) -> str:
         lines = [_line(e) for e in reversed(of(rows, PeakFound))]
@@ -76,11 +76,11 @@ class MemoryView(ExperimentView):
         return "\n".join(lines) or "Nothing is measured yet."
 
 
-def _unit(most: int) -> tuple[str, int]:
+def unit_of(most: int) -> tuple[str, int]:
     """The unit in which the largest number has at least one digit before the point.
 
     Example:
-        >>> _unit(3 * 2**20), _unit(0)
+        >>> unit_of(3 * 2**20), unit_of(0)
         (('MiB', 1048576), ('bytes', 1))
     """
     return next(((name, size) for name, size in UNITS if most >= size), UNITS[-1])

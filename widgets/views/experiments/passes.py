@@ -25,7 +25,7 @@ class PassesView(ExperimentView):
         >>> import lab, numpy as np
         >>> found = lab.measure_passes(lambda x: lab.exp(x) * lab.exp(x), np.ones(3), repeats=1)
         >>> view = PassesView(found)
-        >>> view.sentence_at(3).split(";")[0]
+        >>> view.sentence_at(5).split(";")[0]
         'constant folding: nothing to do'
     """
 
@@ -44,7 +44,7 @@ class PassesView(ExperimentView):
             figure.add_scatter(
                 x=[e.number for e in done], y=[_values(e)[k] for e in done], name=PANELS[k][0],
                 xaxis=f"x{axis}", yaxis=f"y{axis}", mode="lines+markers", showlegend=False, meta={"like": 0},
-                line={"dash": theme.DASHES[0]}, hovertext=[f"{e.name}: {_did(e)}" for e in done],
+                line={"dash": theme.DASHES[0]}, hovertext=[f"{e.name}: {did(e)}" for e in done],
             )  # fmt: skip
         return figure, _caption(begun, done)
 
@@ -60,14 +60,14 @@ class PassesView(ExperimentView):
         last = done[-1]
         lines = last.text.splitlines()
         cut = [f"... {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-        return "\n".join([_line(last), *lines[:MOST_LINES], *cut, *map(_line, done[:-1])])
+        return "\n".join([pass_line(last), *lines[:MOST_LINES], *cut, *map(pass_line, done[:-1])])
 
 
 def _values(e: PassFinished) -> tuple[float, float, float]:
     return e.n_kernels, e.n_bytes / 1e3, e.run_us
 
 
-def _did(e: PassFinished) -> str:
+def did(e: PassFinished) -> str:
     """What a pass did, in words."""
     if e.number == 0:
         return "the graph that was written down"
@@ -82,18 +82,19 @@ def _did(e: PassFinished) -> str:
     return ", ".join(parts) or ("loops over kept buffers" if e.name == "compiled" else "nothing to do")
 
 
-def _line(e: PassFinished) -> str:
+def pass_line(e: PassFinished) -> str:
+    """A pass in a sentence: what it did, and what is left."""
     inside = f" ({e.n_equations:,} equations)" if e.n_equations != e.n_kernels else ""
     return (
-        f"{e.name}: {_did(e)}; {counted(e.n_kernels, 'kernel')}{inside}, {short(e.n_bytes / 1e3)} kB,"
+        f"{e.name}: {did(e)}; {counted(e.n_kernels, 'kernel')}{inside}, {short(e.n_bytes / 1e3)} kB,"
         f" {short(e.run_us)} µs a run."
     )
 
 
 def _caption(begun: PassesBegun, done: list[PassFinished]) -> str:
-    words = f"{_line(done[-1])} " if done else ""
+    words = f"{pass_line(done[-1])} " if done else ""
     words += (
-        f"{begun.function[:1].upper()}{begun.function[1:]} on its way through the compiler:"
+        f"The way of {begun.function} through the compiler:"
         f" {', '.join(f'{i} {name}' for i, name in enumerate(begun.passes))}. Kernels are equations that compute, a"
         f" fused one counts once; kB read and written are computed from shapes; time is measured, median of"
         f" {begun.repeats}: equation by equation, and compiled at last."

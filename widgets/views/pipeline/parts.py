@@ -11,8 +11,9 @@ from widgets.pictures.scene import Edge, Mark, Node, Token
 from widgets.pictures.theme import short
 from widgets.views.pipeline.columns import placed_in_ticks
 from widgets.views.pipeline.moment import Going, Moment
-from widgets.views.pipeline.telling import bubble_lines, milliseconds
+from widgets.views.pipeline.telling import bubble_lines
 from widgets.views.pipeline.trace import Done
+from widgets.views.words import milliseconds
 
 THIN, OPEN = 1.0, 6.0
 """Pixels; a narrower bar, and one that is open, is still drawn so wide."""

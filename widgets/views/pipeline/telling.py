@@ -8,6 +8,7 @@ from widgets.pictures.theme import short
 from widgets.views.nothing import nothing_for
 from widgets.views.pipeline.moment import Moment
 from widgets.views.pipeline.trace import Trace
+from widgets.views.words import milliseconds, share
 
 PACED = "paced: an action lasts at least its nominal time; no measure of this machine"
 
@@ -17,28 +18,6 @@ MANY = 10.0
 
 FAR = 0.15
 """A bubble so much above the ideal one, as a part of all time, is explained."""
-
-
-def milliseconds(time: float) -> str:
-    """A time as one says it.
-
-    Example:
-        >>> milliseconds(12.34567), milliseconds(0.01234), milliseconds(2400.0)
-        ('12.3 ms', '0.0123 ms', '2.4 s')
-    """
-    if abs(time) >= 1000:
-        return f"{time / 1000:.3g} s"
-    return f"{time:.3g} ms"
-
-
-def share(part: float) -> str:
-    """A share of the whole.
-
-    Example:
-        >>> share(3 / 11)
-        '27.3 %'
-    """
-    return f"{100 * part:.1f} %"
 
 
 def bubble_lines(moment: Moment) -> list[str]:

@@ -16,6 +16,7 @@ from distributed.client import ClosedClientError
 
 from lab.parallel.cluster.dask_side.scheduler import SchedulerSide
 from lab.parallel.cluster.dask_side.worker import WorkerSide, task
+from lab.parallel.cluster.preparing import rehearse
 from lab.parallel.cluster.rank import Ticket
 from lab.parallel.cluster.versions import differences, versions
 from lab.parallel.news.clocks import ENOUGH, ROUNDS, Reading, RoundTrip, read
@@ -52,9 +53,17 @@ class ClientSide:
                 raise
             raise ImportError(differences({"lab": versions()["lab"]}, without)) from error
 
-    def ask(self, run: str, world_size: int | None, n_started: int, name: str, patience: float) -> dict[str, Any]:
-        """Workers for a run, or its place in the queue; one of them that is silent for `patience` seconds ends it."""
-        mine = {"run": run, "client": self.client.id, "name": name, "patience": patience}
+    def ask(
+        self, run: str, world_size: int | None, n_started: int, name: str, patience: float,
+        keeps: Sequence[str] = (), shelf: str = "",
+    ) -> dict[str, Any]:  # fmt: skip
+        """Workers for a run, or its place in the queue; one of them that is silent for `patience` seconds ends it.
+
+        `keeps` are the workers that it had, "" for one that was lost; what its ranks put on the `shelf` is dropped when
+        this client goes.
+        """
+        mine = {"run": run, "client": self.client.id, "name": name, "patience": patience,
+                "keeps": list(keeps), "shelf": shelf}  # fmt: skip
         return dict(self._ask("lab_ask", **mine, world_size=world_size, n_started=n_started))
 
     def watch(self, run: str, wake: Callable[[], object]) -> Any:
@@ -66,6 +75,11 @@ class ClientSide:
     def unended(self, run: str) -> list[str]:
         """Workers whose ranks could not be ended; asked when the run is over, answered when they had the time to."""
         return list(self._ask("lab_unended", run=run))
+
+    def memory(self, worker: str) -> tuple[int, int] | None:
+        """What a worker that has gone had when it was ended for its memory, and its limit; None if it was not."""
+        found = self._ask("lab_memory", worker=worker)
+        return (int(found[0]), int(found[1])) if found else None
 
     def fetch(self, run: str, seconds: float = 5.0) -> Future[Arrivals]:
         """A future of what ranks have posted; it waits for it, at most so long."""
@@ -87,6 +101,14 @@ class ClientSide:
     def look(self) -> list[dict[str, Any]]:
         """How all workers are: the fields of their WorkerSeen."""
         return list(self._ask("lab_look"))
+
+    def spare(self, n_spares: int) -> None:
+        """Have so many of the workers stand by for lost ones."""
+        self._ask("lab_spare", n_spares=n_spares)
+
+    def forget(self, shelf: str) -> None:
+        """Drop what ranks have put on a shelf."""
+        self._ask("lab_forget", shelf=shelf)
 
     def round_trips(self, workers: Sequence[str]) -> list[list[RoundTrip]]:
         """Some questions after the time to each worker; none for one that does not answer."""
@@ -139,6 +161,11 @@ class ClientSide:
         )  # fmt: skip
         future.add_done_callback(lambda _: wake())
         return future
+
+    def rehearse(self, run: str, payload: bytes, spare: str) -> Any:
+        """Have a spare load what the ranks of a run have loaded; nobody waits for it."""
+        return self.client.submit(rehearse, payload, key=f"lab-{run}-on-{spare}", workers=[spare],
+                                  allow_other_workers=False, pure=False, retries=0)  # fmt: skip
 
     # --- how it is asked
 

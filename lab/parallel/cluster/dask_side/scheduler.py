@@ -13,6 +13,7 @@ from typing import Any
 from distributed import Scheduler, SchedulerPlugin
 
 from lab.parallel.cluster.blame import Place, blame, places_in_words
+from lab.parallel.cluster.dask_side.ends import Ends
 from lab.parallel.cluster.dask_side.names import NAME
 from lab.parallel.cluster.lease import Leases
 from lab.parallel.cluster.silence import LOOK, QUIET, Silence
@@ -57,16 +58,19 @@ class SchedulerSide(SchedulerPlugin):
     idempotent = True
 
     async def start(self, scheduler: Scheduler) -> None:
-        self.scheduler, self.leases = scheduler, Leases()
+        self.scheduler, self.leases, self.ends = scheduler, Leases(), Ends()
         self.runs: dict[str, _Run] = {}
         self.about: dict[str, dict[str, Any]] = {}
         self.has_nanny: dict[str, bool] = {}
+        self.shelves: dict[str, str] = {}
+        """What ranks keep between launches, by name, and the client that it is kept for."""
         self.n_generations = 0
         self.tasks: set[asyncio.Task[Any]] = set()
         for handler in (
             *(self.lab_ready, self.lab_meet, self.lab_end, self.lab_late, self.lab_ended, self.lab_post),
             *(self.lab_ask, self.lab_watch, self.lab_release, self.lab_fetch, self.lab_look, self.lab_clock),
-            *(self.lab_hear, self.lab_limit, self.lab_unended),
+            *(self.lab_hear, self.lab_limit, self.lab_unended, self.lab_forget, self.lab_spare),
+            self.lab_memory,
         ):
             scheduler.handlers[handler.__name__] = handler
         scheduler.stream_handlers |= {"lab_say": self.lab_say, "lab_tell": self.lab_tell}
@@ -85,6 +89,10 @@ class SchedulerSide(SchedulerPlugin):
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         self.leases.arrived(worker)
         self.has_nanny[worker] = bool(scheduler.workers[worker].nanny)
+        self.ends.arrived(scheduler.workers[worker])
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        self.ends.told(topic, msg)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **kwargs: Any) -> None:
         self.leases.left(worker, returns=self.has_nanny.pop(worker, False))
@@ -98,6 +106,8 @@ class SchedulerSide(SchedulerPlugin):
         for name in [name for name, run in self.runs.items() if run.client == client]:
             self._end(name, "gone", "the notebook that launched the run has gone", -1)
             self._later(self.lab_release(name))
+        for shelf in [shelf for shelf, owner in self.shelves.items() if owner == client]:
+            self._later(self.lab_forget(shelf))
 
     # --- asked by workers
 
@@ -163,17 +173,29 @@ class SchedulerSide(SchedulerPlugin):
     # --- asked by clients
 
     async def lab_ask(
-        self, run: str, client: str, name: str, world_size: int | None, n_started: int, patience: float
+        self, run: str, client: str, name: str, world_size: int | None, n_started: int, patience: float,
+        keeps: list[str], shelf: str,
     ) -> dict[str, Any]:  # fmt: skip
-        answer = self.leases.ask(run, world_size, n_started, name)
+        self.leases.paused = {w for w, state in self.scheduler.workers.items() if state.status.name == "paused"}
+        answer = self.leases.ask(run, world_size, n_started, name, keeps)
         if answer.state == "granted":
+            if shelf:
+                self.shelves[shelf] = client
             self.n_generations += 1
             self.runs[run] = _Run(client, self.n_generations, answer.workers, patience)
             self._later(self._watch_over(run))
             if client not in self.scheduler.clients:  # it died while it asked
                 self.remove_client(self.scheduler, client)
         return {"state": answer.state, "workers": list(answer.workers), "reason": answer.reason, "n_now": answer.n_now,
-                "generation": self.n_generations, "about": [self.about[w] for w in answer.workers]}  # fmt: skip
+                "generation": self.n_generations, "about": [self._about(w) for w in answer.workers],
+                "spares": self.leases.standing_by()}  # fmt: skip
+
+    def _about(self, worker: str) -> dict[str, Any]:
+        return self.about[worker] | {"memory_limit": int(self.scheduler.workers[worker].memory_limit or 0)}
+
+    async def lab_memory(self, worker: str) -> list[int] | None:
+        """What a worker that has gone had when it was ended for its memory, and its limit; None if it was not."""
+        return await self.ends.memory(worker)
 
     async def lab_watch(self, run: str) -> dict[str, Any]:
         if (known := self.runs.get(run)) is None:
@@ -217,6 +239,15 @@ class SchedulerSide(SchedulerPlugin):
         words, known.words = known.words, []
         known.told.clear()
         return words
+
+    async def lab_forget(self, shelf: str) -> None:
+        """The run has ended for which this was kept."""
+        if self.shelves.pop(shelf, None) is not None:
+            await self._tell(tuple(self.scheduler.workers), "lab_forget", {"shelf": shelf})
+
+    async def lab_spare(self, n_spares: int) -> None:
+        """So many of the workers stand by from now on."""
+        self.leases.n_spares = n_spares
 
     async def lab_look(self) -> list[dict[str, Any]]:
         """How all workers are: the fields of their WorkerSeen."""

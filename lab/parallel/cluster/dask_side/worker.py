@@ -13,12 +13,15 @@ from typing import Any
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.comm.addressing import get_address_host
 
+from lab.kernels.mover import mover
 from lab.parallel.cluster.dask_side.names import NAME, host_identity
 from lab.parallel.cluster.rank import Outcome, Ticket, run_rank
 from lab.parallel.cluster.seats import Seat, Seats
 from lab.parallel.cluster.versions import versions
 from lab.parallel.news.clocks import Reading, read
 from lab.parallel.news.relay import Parcel
+from lab.parallel.ranks.shelves import SHELVES
+from lab.parallel.transport.tunnel import contexts_of
 
 NUDGE = 0.5
 """Seconds after which a rank that computes on is interrupted."""
@@ -37,8 +40,10 @@ class WorkerSide(WorkerPlugin):
         self.host = get_address_host(worker.address) if "://" in worker.address else ""
         if worker.address.startswith("inproc"):
             self.host = "127.0.0.1"
+        self.contexts = contexts_of(worker.security) if worker.address.startswith("tls:") else None
         self.alone = bool(worker.nanny) and worker.state.nthreads == 1
         worker.handlers["lab_ring"] = self.lab_ring
+        worker.handlers["lab_forget"] = self.lab_forget
         worker.handlers["lab_where"] = self.lab_where
         worker.handlers["lab_clock"] = self.lab_clock
         worker.stream_handlers["lab_say"] = self.seats.say
@@ -46,6 +51,8 @@ class WorkerSide(WorkerPlugin):
             # A terminal and Jupyter send Ctrl-C to every process of the group. The ranks are stopped by the scheduler's
             # word, the worker by its nanny; dying of the signal would cost the learner the whole cluster.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if worker.nanny:  # a process of its own: what its ranks need is there, or on its way, when the first one comes
+            threading.Thread(target=mover, name="lab-load", daemon=True).start()
         about = {"versions": versions(), "host": host_identity(), "pid": os.getpid()}
         await worker.scheduler.lab_ready(worker=worker.address, about=about)
 
@@ -63,6 +70,9 @@ class WorkerSide(WorkerPlugin):
     def _nudge(self, run: str) -> None:
         if seat := self.seats.at(run):
             seat.interrupt()
+
+    def lab_forget(self, shelf: str) -> bool:
+        return SHELVES.forget(shelf)
 
     def lab_where(self, run: str) -> tuple[str, str, list[int]]:
         seat = self.seats.at(run)

@@ -1,0 +1,1 @@
+"""PrefetchView: load, preprocess and compute over time."""

@@ -1,1 +1,0 @@
-"""RingView: one collective, hop by hop."""
