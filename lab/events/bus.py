@@ -103,6 +103,9 @@ class Listener(Protocol):
     sources: bool
     """True to have the source line, module path and constants of each operation captured."""
 
+    # A listener with an attribute `takes_late` that is True does not mind to be told of what happens within a
+    # collective when that is over, with the times at which it happened.
+
     def wants(self, kind: type[Event]) -> bool:
         """Whether events of this kind shall be delivered."""
 
@@ -123,7 +126,8 @@ class Listener(Protocol):
 class _Place:
     """How far one listener has got, and what it asked for."""
 
-    __slots__ = ("busy", "detail", "equations", "listener", "n_dropped", "next_seq", "operations", "sources", "values")
+    __slots__ = ("busy", "detail", "equations", "listener", "n_dropped", "next_seq", "operations", "prompt", "sources",
+                 "values")  # fmt: skip
 
     def __init__(self, listener: Listener, next_seq: int, n_dropped: int) -> None:
         self.listener, self.next_seq, self.n_dropped, self.busy = listener, next_seq, n_dropped, False
@@ -134,6 +138,7 @@ class _Place:
         self.detail = Detail(listener.detail) if self.operations else Detail.SHAPE
         self.sources = bool(listener.sources) and self.operations
         self.values = Detail(listener.detail) == Detail.VALUE
+        self.prompt = not getattr(listener, "takes_late", False)
 
 
 class Bus:
@@ -146,6 +151,8 @@ class Bus:
         detail: the highest detail that a listener to operations asked for.
         sources: some listener to operations wants source lines.
         values: some listener asked for copies of arrays, whatever kinds it wants: for kinds that are not per operation.
+        prompt: some listener wants to be told of each thing as it happens, not soon after.
+        late_ns: since when things happen that are told when they are over; 0 if there are none.
         plain: operations are wanted, and neither sources nor values: the tape then appends rows itself.
         append: appends a Row-shaped tuple to the queue; whoever uses it calls `relieve` now and then.
         generation: grows with each listener; a leaf announces itself once a generation.
@@ -164,16 +171,19 @@ class Bus:
         "equations",
         "gates",
         "generation",
+        "late_ns",
         "listeners",
         "operations",
         "plain",
+        "prompt",
         "sources",
         "values",
     )
 
     def __init__(self) -> None:
         self.listeners: tuple[Listener, ...] = ()
-        self.operations = self.equations = self.sources = self.plain = self.values = False
+        self.operations = self.equations = self.sources = self.plain = self.values = self.prompt = False
+        self.late_ns = 0
         self.detail = Detail.SHAPE
         self.generation = 0
         self.gates: dict[str, Gate] = {}
@@ -319,6 +329,7 @@ class Bus:
         self.detail = max((x.detail for x in places), default=Detail.SHAPE)
         self.sources = any(x.sources for x in places)
         self.values = any(x.values for x in places)
+        self.prompt = any(x.prompt for x in places)
         self.plain = self.operations and not self.sources and self.detail == Detail.SHAPE and not self.gates
         self.listeners = tuple(x.listener for x in places)
 

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from lab.events import ChunkMoved, RankLost, RankStarted, StepFinished, TrainingResumed
+from lab.events import ChunkMoved, RankLost, RankStarted, Recording, StepFinished, TrainingResumed, bus
 from lab.events.bus import Bus
 from lab.optim import Optimizer
 from lab.parallel.cluster import rank as rank_room
@@ -124,15 +124,16 @@ def in_collective(instead, strike, step):
         return differentiate
 
     def watching(before):
-        def emit_row(bus, kind, *values):
+        def emit_row(source, kind, *values):
             nonlocal n_moved
-            before(bus, kind, *values)
+            before(source, kind, *values)
             n_moved += kind is ChunkMoved
             if kind is ChunkMoved and at == step and n_moved == 2:
                 strike()
 
         return emit_row
 
+    bus.attach(Recording(kinds=[ChunkMoved], limit=1))  # it wants to hear of each chunk as it comes, so we do, too
     instead(Training, "_differentiate", counting)
     instead(Bus, "emit_row", watching)
 

@@ -69,11 +69,13 @@ def assert_causal(rec):
 # --- complete, in order, with values
 
 
-def test_a_recording_has_all_that_all_ranks_did_in_the_order_of_time(cluster):
-    with lab.record() as rec:
+@pytest.mark.parametrize("detail", ["value", "shape"])  # hops are told as they come, or when all have come
+def test_a_recording_has_all_that_all_ranks_did_in_the_order_of_time(cluster, detail):
+    with lab.record(detail=detail) as rec:
         cluster.launch(programs.reduces, (10,), "f8", "ring")
     counts = Counter(type(e).__name__ for e in rec)
-    assert counts == {"WorkerSeen": 8, "ClockAligned": 4, "RankStarted": 4, "CollectiveStarted": 4, "ChunkMoved": 24,
+    assert counts.pop("WorkerSeen") >= 8  # and again each second
+    assert counts == {"ClockAligned": 4, "RankStarted": 4, "CollectiveStarted": 4, "ChunkMoved": 24,
                       "CollectiveFinished": 4, "RankFinished": 4}  # fmt: skip
     ranks = [e for e in rec if type(e) is not WorkerSeen]
     assert Counter(e.rank for e in ranks) == dict.fromkeys(range(4), 11)

@@ -392,3 +392,27 @@ def test_without_listeners_a_feed_leaves_nothing_on_the_bus():
     feed.start()
     feed.finish({0: Sent(1, 1)}, patient=True)
     assert len(bus._pending) == 0
+
+
+def test_a_parcel_vouches_for_no_time_from_which_something_is_still_to_be_told():
+    bus, sent = Bus(), []
+    relay = Relay(watch(RunStateChanged), OURS, lambda parcel: sent.append(parcel) or True, bus)
+    bus.attach(relay)
+    assert not bus.prompt
+    bus.late_ns = perf_counter_ns() - 10**9
+    bus.append(state(1))
+    assert relay._next(last=False).until_ns < bus.late_ns
+    since, bus.late_ns = bus.late_ns, 0
+    relay._unsent = None
+    bus.append(state(2))
+    assert relay._next(last=False).until_ns > since
+
+
+def test_one_listener_that_wants_to_hear_at_once_is_enough():
+    bus = Bus()
+    bus.attach(Relay(watch(RunStateChanged), OURS, lambda _: True, bus))
+    assert not bus.prompt
+    bus.attach(recording := Recording())
+    assert bus.prompt
+    bus.detach(recording)
+    assert not bus.prompt

@@ -27,6 +27,8 @@ log = logging.getLogger("lab.parallel")
 
 PERIOD = 0.03
 """Seconds between two parcels, while there is something to send."""
+PERIOD_IN_FLOOD = 0.25
+"""The same while events are left out, since there are too many: a parcel takes all processes on its way some ms."""
 QUIET = 0.06
 """Seconds after which an empty parcel says "nothing until now": the launcher waits for no rank that has told so."""
 MARGIN_NS = 1_000_000
@@ -143,8 +145,11 @@ class Relay:
 
     Attributes:
         n_parcels: how many were taken.
+        takes_late: what happens within a collective may be told when it is over.
         n_events: all that it has heard of, lost ones too: who counts what the parcels told of knows what is missing.
     """
+
+    takes_late = True
 
     def __init__(self, watch: Watch, origin: Origin, post: Callable[[Parcel], bool], source: Bus = bus) -> None:
         self.detail, self.sources = watch.detail, watch.sources
@@ -153,6 +158,7 @@ class Relay:
         self._lock = threading.Lock()
         self._ring: list[Row] = []
         self._n_bytes, self._n_lost, self._broken = 0, 0, False
+        self._in_flood = False
         self._unsent: Parcel | None = None
         self._closing = threading.Event()
         self._last_sent = monotonic()
@@ -205,7 +211,7 @@ class Relay:
 
     def _work(self) -> None:
         try:
-            while not self._closing.wait(PERIOD):
+            while not self._closing.wait(PERIOD_IN_FLOOD if self._in_flood else PERIOD):
                 self._send(self._next(last=False))
             until = monotonic() + LAST_WORD
             while (parcel := self._next(last=True)) is not None and monotonic() < until:
@@ -222,12 +228,14 @@ class Relay:
         if self._unsent is not None:
             return self._unsent
         until_ns = perf_counter_ns() - MARGIN_NS
+        if late_ns := self._bus.late_ns:
+            until_ns = min(until_ns, late_ns - 1)
         self._bus.flush()
         with self._lock:
             rows, n_lost = self._ring, self._n_lost
             if not (rows or n_lost or last or monotonic() - self._last_sent > QUIET):
                 return None
-            self._ring, self._n_bytes, self._n_lost = [], 0, 0
+            self._ring, self._n_bytes, self._n_lost, self._in_flood = [], 0, 0, n_lost > 0
             self._unsent = Parcel(FOREVER_NS if last else until_ns, len(rows), n_lost, b"")
         self._unsent = self._unsent._replace(body=pack(rows))
         return self._unsent

@@ -72,11 +72,13 @@ class Waves:
         adds: whether this rank adds anything, and does not only copy.
         moves: whether it stores chunks in other places than they had, so that all must have one size.
         steps: of the plan, one for each wave.
+        n_events: what this rank tells of it.
     """
 
     def __init__(self, waves: tuple[Wave, ...], n_chunks: int, *, moves: bool = False) -> None:
         self.waves, self.n_chunks, self.moves = waves, n_chunks, moves
         self.adds = any(hop.reduce for wave in waves for hop in wave.receives)
+        self.n_events = 2 + sum(len(wave.receives) for wave in waves)
         self.steps = tuple((wave.receives or [hop for hop, _ in wave.sends])[0].step for wave in waves)
         self._met: dict[tuple[int, int, int], tuple[Turn, ...]] = {}
 
@@ -158,11 +160,13 @@ def execute(
     moved: Callable[[Hop, int], object] | None = None,
     before: Callable[[int], object] | None = None,
     combine: str = "sum",
+    later: Callable[[int, Hop, int], object] | None = None,
 ) -> None:
     """Run `waves` on `flat` (1-D, contiguous); `moved(hop, n_bytes)` is told of each chunk range that has come.
 
     `before(step)` is called before each step, of the first segment: a rank that is held there is held with all of it.
-    `combine`, a key of COMBINES, says what "added" means.
+    `combine`, a key of COMBINES, says what "added" means. With `later(time_ns, hop, n_bytes)`, `moved` need not be
+    called when a hop is there: what came may be told to `later` instead when all is over, also when that is an error.
 
     A sum that is too large for its dtype is inf, without a warning: it would point at the lab, not at a line of the
     program, and on some ranks only.
@@ -174,7 +178,7 @@ def execute(
     if links.shared is not None and links.brake is None:  # a throttle holds back what goes over sockets
         if waves.moves:
             require_even(len(flat), waves.n_chunks)
-        execute_shared(links, links.shared, call, flat, waves, moved, before, joined)
+        execute_shared(links, links.shared, call, flat, waves, moved, before, joined, later)
         return
     octets, size = octets_of(flat), flat.itemsize
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from threading import get_ident
+from time import perf_counter_ns
 from typing import Any, TypeVar
 
 import numpy.typing as npt
 
 from lab.errors import ArgumentError
-from lab.events.bus import bus
+from lab.events.bus import Row, bus
 from lab.events.catalogue import ChunkMoved, CollectiveFinished, CollectiveStarted
-from lab.events.event import Array
+from lab.events.event import ORIGIN, Array
 from lab.parallel.paper.calling import name_of
 from lab.parallel.paper.plans import Plan, chunks_of, plan_of, plan_steps
 from lab.parallel.ranks.again import Again
@@ -26,6 +27,7 @@ from lab.parallel.ranks.hearing import Told
 from lab.parallel.ranks.hops import Hops
 from lab.parallel.ranks.mailbox import Mailbox
 from lab.parallel.ranks.operands import flat_of, kind_of_array, put_back, value_of, whole_number
+from lab.parallel.ranks.pace import Pace
 from lab.parallel.transport.sockets import Links
 from lab.parallel.transport.wire import Call, place_of_caller
 from lab.words import shown
@@ -100,6 +102,7 @@ class Member:
         home: where this rank puts what it tells whoever launched it, while its program runs (`Launch.hear`).
         hops: holds this rank before each step of its collectives; None does not, and costs nothing. Those of groups
             are not held.
+        pace: which collectives are told where they come fast; None tells all of them.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class Member:
         self.ranks, self.name, self._of = self._group.ranks, self._group.name, self._group.words
         self.collective = 0
         self.hops: Hops | None = None
+        self.pace: Pace | None = Pace()
         self._members = self.ranks if self.name else ()
         self._met: dict[tuple[Plan, int], Waves] = {}
         self._again = Again(self)
@@ -239,26 +243,44 @@ class Member:
                            value_of(flat[first:last]), group=self.name)
             )  # fmt: skip
 
+        def later(time_ns: int, hop: Hop, n_bytes: int) -> None:
+            bus.append(Row(ChunkMoved, time_ns, ORIGIN.get(), (number, hop.step, hop.peer, me, hop.start, hop.stop,
+                                                               hop.reduce, n_bytes, None, self.name)))  # fmt: skip
+
         before = None
         call = Call(number, text + self._of, place)
         self._desk.enter(call)
         try:
+            heard = self.is_told(waves.n_events)
             self.collective += 1
             if self.hops is not None and held:
                 self.hops.collective(number, operation, algorithm, plan_steps(plan, self.world_size, root))
                 before = self.hops.before
-            if heard := bool(bus.listeners):
+            if heard:
                 slowed = str(links.brake.throttle) if links.brake is not None else ""
                 bus.emit(CollectiveStarted(*about, value_of(flat), group=self.name, throttle=slowed,
                                            transport=links.transport))  # fmt: skip
-            execute(links, call, flat, waves, moved if heard else None, before, combine)
+            is_late = heard and before is None and not (bus.prompt or bus.values)
+            bus.late_ns = perf_counter_ns() if is_late else 0
+            execute(links, call, flat, waves, moved if heard else None, before, combine, later if is_late else None)
             links.past.append(call)
         except BaseException as error:
             links.gate.fail(error)
             raise
+        finally:
+            bus.late_ns = 0
         self._desk.leave()
         if heard:
             bus.emit(CollectiveFinished(*about, group=self.name))
+
+    def is_told(self, n_events: int) -> bool:
+        """Whether the next collective shall be told, which would be so many events; if not, they are counted."""
+        if not bus.listeners:
+            return False
+        if self.pace is None or bus.prompt or self.pace.tells(self.collective, n_events, values=bus.values):
+            return True
+        bus.lose(n_events)
+        return False
 
     def _silently(self, text: str, place: str, flat: Array, operation: str, algorithm: str, root: int = 0) -> None:
         """Run a plan on a little `flat` and record nothing."""

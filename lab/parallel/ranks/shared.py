@@ -45,6 +45,7 @@ class Prepared:
         rows, setting, state: as `passing.move` takes them.
         hops, n_bytes: of each row.
         n_sent: bytes that this rank sends.
+        times: of each row, when it was complete, if somebody wanted to know.
     """
 
     def __init__(self, region: Region, waves: Waves, n_elements: int, dtype: np.dtype[Any], adds: int) -> None:
@@ -53,6 +54,7 @@ class Prepared:
         segment = min(SEGMENT, layout.slots * layout.cell)  # a queue that is full has its ranks take turns
         self.rows, self.hops = _rows(waves)
         self.state = np.zeros(passing.SCALARS + 4 * len(self.rows), np.int64)
+        self.times, self._clock = np.zeros(len(self.rows), np.int64), NOTHING
         self.state[passing.SCALARS + 3 :: 4] = -1
         self.state[passing.NAPS] = NAPS
         self.head, self._said = np.zeros(HEADER // 8, np.int64), ("", "")
@@ -67,8 +69,11 @@ class Prepared:
         sends = self.rows[:, passing.KIND] == SEND
         self.n_sent = sum(n for n, is_send in zip(self.n_bytes, sends.tolist(), strict=True) if is_send)
 
-    def watch(self, *, steps: bool, each: bool) -> None:
-        """Come back to Python before each step, and after each hop."""
+    def watch(self, *, steps: bool, each: bool, times: bool = False) -> None:
+        """Come back to Python before each step, and after each hop; or note the time of each hop."""
+        self._clock = self.times if times else NOTHING
+        if times:
+            self.times[:] = 0
         if self._watched != (steps, each):
             self.setting[passing.STEPS], self.setting[passing.HOPS] = self._watched = steps, each
 
@@ -78,7 +83,12 @@ class Prepared:
         assert compiled is not None
         assert region is not None
         return compiled(flat.view(np.uint8), self.spill, self.rows, self.setting, head, region.words, region.cells,
-                        self.state, NOTHING, links.alarm.flag)  # fmt: skip
+                        self.state, self._clock, links.alarm.flag)  # fmt: skip
+
+    def arrived(self) -> list[tuple[int, Hop, int]]:
+        """The hops that came, with their times and bytes, in their order."""
+        found = sorted((time, row) for row, time in enumerate(self.times.tolist()) if time)
+        return [(time, self.hops[row], self.n_bytes[row]) for time, row in found]
 
     def header(self, generation: int, call: Call) -> Array:
         """What each cell of this call begins with; from one call of a loop to the next, only the number is another."""
@@ -131,12 +141,19 @@ def execute_shared(
     moved: Callable[[Hop, int], object] | None,
     before: Callable[[int], object] | None,
     combine: np.ufunc,
+    later: Callable[[int, Hop, int], object] | None,
 ) -> None:
     """As `execute`, through shared memory."""
     prepared = prepare(region, waves, flat, combine)
-    if prepared.hops:
-        prepared.watch(steps=before is not None, each=moved is not None)
+    if not prepared.hops:
+        return
+    prepared.watch(steps=before is not None, each=moved is not None and later is None, times=later is not None)
+    try:
         run_prepared(links, call, flat, prepared, moved, before, combine)
+    finally:
+        if later is not None:
+            for time_ns, hop, n_bytes in prepared.arrived():
+                later(time_ns, hop, n_bytes)
 
 
 def run_prepared(

@@ -35,6 +35,7 @@ class Rank:
         groups: Sequence[FlatParameters] = (),
     ) -> None:  # fmt: skip
         self.comm, self.steering, self.algorithm = comm, steering, algorithm
+        comm.pace = None  # a step is told as a whole, or not at all: `told=` says how much of it
         self.rank, self.world_size, self.weight = comm.rank, comm.world_size, 1.0
         self.lacking: list[Tensor] | None = []
         self._layers = layers or Layers(comm, None, NOTHING)
