@@ -1,6 +1,8 @@
 """Training: runs in threads that can be watched, paused, changed and awaited."""
 
+from lab.training.accumulation import Accumulation
 from lab.training.calling import step_through
+from lab.training.counting import Counted
 from lab.training.evaluate import Evaluation, evaluate
 from lab.training.fit import fit
 from lab.training.job import RECORDED, Countdown, Job
@@ -10,7 +12,9 @@ from lab.training.run import Run
 
 __all__ = [
     "RECORDED",
+    "Accumulation",
     "Countdown",
+    "Counted",
     "Evaluation",
     "Job",
     "Result",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from lab.autograd import Tensor, no_grad, wrap
 from lab.data import Batch, Dataset, Loader, as_dataset
 from lab.errors import ShapeError, UnsupportedError
 from lab.nn import Module
+from lab.training.counting import counts_of
 from lab.training.refusals import refuse_what_cannot_be_evaluated
 
 Model = Callable[[Tensor], Tensor]
@@ -26,7 +28,7 @@ class Evaluation:
     """Loss and accuracy over a data set.
 
     Attributes:
-        loss: mean over the examples.
+        loss: mean over the examples, or over what a `Counted` loss counts.
         accuracy: share of right answers, 0 to 1; nan where targets are not classes.
 
     Example:
@@ -84,19 +86,22 @@ def evaluate(
     refuse_what_cannot_be_evaluated(model, loss)
     dataset = as_dataset(data)
     was_training = isinstance(model, Module) and model.training
-    total, n_right = 0.0, 0.0
+    total, n_counted, n_right = 0.0, 0.0, 0.0
     if was_training:
         model.eval()  # type: ignore[attr-defined]
     try:
         with no_grad():
             for batch in Loader(dataset, batch_size, shuffle=False):
-                prediction, found = loss_of(model, loss, batch)
-                total += found.item() * len(batch.inputs)
+                counts = counts_of(loss, batch.targets)
+                counted = float(len(batch.inputs) if counts is None else counts.sum())
+                with nullcontext() if counted else np.errstate(invalid="ignore", divide="ignore"):  # a mean of nothing
+                    prediction, found = loss_of(model, loss, batch)
+                total, n_counted = total + (found.item() * counted if counted else 0.0), n_counted + counted
                 n_right += _n_right(prediction, batch.targets)
     finally:
         if was_training:
             model.train()  # type: ignore[attr-defined]
-    return Evaluation(total / len(dataset), n_right / len(dataset), len(dataset))
+    return Evaluation(total / n_counted if n_counted else math.nan, n_right / len(dataset), len(dataset))
 
 
 def _n_right(prediction: object, targets: npt.NDArray[Any]) -> float:

@@ -14,6 +14,7 @@ from lab.checks import whole
 from lab.data import Dataset, Loader, as_dataset
 from lab.nn import Module
 from lab.optim import Adam, Optimizer
+from lab.training.accumulation import Accumulation, accumulation_of
 from lab.training.evaluate import Loss
 from lab.training.job import Job
 from lab.training.refusals import refuse_what_cannot_be_trained
@@ -43,6 +44,7 @@ def fit(
     batch_size: int = 64,
     rng: int | np.random.Generator | None = 0,
     name: str = "",
+    accumulate: int | Accumulation = 1,
     measure_every: int = 10,
     paused: bool = False,
     on: Strategy | None = None,
@@ -59,11 +61,14 @@ def fit(
     Args:
         train: a Dataset or a pair (inputs, targets).
         validation: evaluated before the first step and after each epoch.
-        loss: `(prediction, targets) -> scalar Tensor`, the mean over the batch.
+        loss: `(prediction, targets) -> scalar Tensor`, the mean over the batch; a `Counted` loss is a mean of something
+            else than examples.
         optimizer: Adam with learning rate 1e-3 if none is given. Its learning rate may follow a schedule, as in
             `Adam(model.parameters(), Cosine(1e-3, n_steps))`, and `clip_norm=` keeps its gradients in bounds.
         rng: seed of the order of the examples.
         name: of the run; made unique.
+        accumulate: cuts each batch into so many micro-batches, whose gradients are added before an update: the same
+            gradient, in the memory of a part, in more time. `Accumulation(4, mean=...)` also makes the usual mistakes.
         measure_every: steps from one measurement of all parameters and gradients to the next, 0 for none.
         paused: hold before the first step.
         on: where else to train: `DataParallel(cluster)` or `Pipeline(cluster)` from lab.parallel. The model has the
@@ -89,6 +94,7 @@ def fit(
     """
     epochs = whole("epochs", epochs, least=1, hint="epochs=10 goes ten times through the data")
     measure_every = whole("measure_every", measure_every, least=0, hint="0 measures nothing")
+    accumulation = accumulation_of(accumulate)
     refuse_what_cannot_be_trained(model, loss, optimizer, name, on)
     if isinstance(model, Module):
         model.name_parts()
@@ -98,7 +104,7 @@ def fit(
     optimizer = optimizer or Adam(model.parameters())
     snapshots = None if snapshot is None else Snapshots(snapshot, snapshot_every)
     training = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every,
-                        snapshots=snapshots)  # fmt: skip
+                        snapshots=snapshots, accumulation=accumulation)  # fmt: skip
     if resume is not None:
         take_up(training, resume)
     return Run(training if on is None else on.job(training), name=name, paused=paused)

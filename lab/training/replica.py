@@ -11,10 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from lab.autograd import Tensor
 from lab.data import Batch
 from lab.errors import RunError
 from lab.optim.flat import FlatParameters
+from lab.training.counting import Counts
 
 
 class Verdict(NamedTuple):
@@ -55,14 +58,21 @@ class Replica(Protocol):
     def all_finite(self, is_finite: bool) -> bool:
         """Whether to go back from this copy's loss: where layers meet in backward, all go or none does."""
 
-    def take(self, step: int, batch: Batch) -> Batch:
-        """This copy's examples of the batch; there may be none."""
+    def take(self, step: int, batch: Batch, counts: Counts | None = None) -> Batch:
+        """This copy's examples of the batch; there may be none. `counts` is how much each example counts."""
 
     def differentiate(self, back: Callable[[Batch], float], mine: Batch) -> float:
         """The loss of these examples; their gradient goes into the groups. `back` does that for a batch."""
 
-    def backward(self, loss: Tensor) -> None:
-        """Go back from this copy's loss, or from this copy's part of it, where that is what layers need."""
+    def backward(self, loss: Tensor, share: float, *, is_last: bool) -> None:
+        """Go back from a `share` of this copy's loss, or from this copy's part of it, where that is what layers need.
+
+        Args:
+            is_last: the gradient is complete with this one; before it came others of the same step.
+        """
+
+    def passed(self) -> None:
+        """A micro-batch has been gone through; each copy makes the call as often, also where it had no example."""
 
     def agree(self, loss: float) -> Verdict:
         """Of all losses, each the mean over a copy's own examples (nan without any)."""
@@ -81,6 +91,11 @@ class Replica(Protocol):
 
     def shared(self, numbers: Sequence[float]) -> list[float]:
         """The numbers that rank 0 has; what the others give does not matter, but its length."""
+
+
+def back_from(loss: Tensor, share: float) -> None:
+    """Backward from so much of a loss."""
+    loss.backward(None if share == 1 else np.full(loss.shape, share, loss.dtype))
 
 
 class Alone:
@@ -110,7 +125,7 @@ class Alone:
         """Its own is all."""
         return is_finite
 
-    def take(self, step: int, batch: Batch) -> Batch:
+    def take(self, step: int, batch: Batch, counts: Counts | None = None) -> Batch:
         """All of it."""
         return batch
 
@@ -118,9 +133,12 @@ class Alone:
         """All at once."""
         return back(mine)
 
-    def backward(self, loss: Tensor) -> None:
+    def backward(self, loss: Tensor, share: float, *, is_last: bool) -> None:
         """From all of it."""
-        loss.backward()
+        back_from(loss, share)
+
+    def passed(self) -> None:
+        """Nobody meets."""
 
     def agree(self, loss: float) -> Verdict:
         """Its own loss is everybody's."""

@@ -26,7 +26,9 @@ from lab.events.gate import clock
 from lab.nn.module import leaf_of
 from lab.optim import Optimizer
 from lab.optim.optimizer import Snapshot
+from lab.training.accumulation import WHOLE, Accumulation, MicroBatch
 from lab.training.bounds import beyond
+from lab.training.counting import counts_of
 from lab.training.diagnosis import finite, origin_of_nonfinite, unlearnable
 from lab.training.evaluate import Loss, Model, evaluate, loss_of
 from lab.training.inside import Inside
@@ -48,6 +50,7 @@ class Training(Here):
     Attributes:
         replica: this copy's place among those that train together.
         snapshots: where it is written, None for nowhere.
+        accumulation: how what a copy takes of a batch is cut into micro-batches.
         is_resumed: whether it stands where another copy stood, and begins there.
         tell: takes what all copies have in common to tell, on each of them; None emits it, where this is the first.
     """
@@ -64,10 +67,11 @@ class Training(Here):
         measure_every: int,
         replica: Replica | None = None,
         snapshots: Snapshots | None = None,
+        accumulation: Accumulation = WHOLE,
     ) -> None:
         self.replica = replica or Alone()
         self.model, self.loader, self.validation, self.loss, self.optimizer = model, loader, validation, loss, optimizer
-        self.n_epochs, self.measure_every = n_epochs, measure_every
+        self.n_epochs, self.measure_every, self.accumulation = n_epochs, measure_every, accumulation
         self.step, self.n_steps = 0, n_epochs * len(loader)
         self.last_loss = self.accuracy = math.nan
         self._batches: Iterator[Batch] = iter(())
@@ -119,7 +123,7 @@ class Training(Here):
         batch = self._batch = self._batch or self._next_batch()
         step, groups = self.step + 1, self.optimizer.groups
         remembered = [(tensor, tensor.value) for tensor in self._remembering]
-        mine = self.replica.take(step, batch)
+        mine = self.replica.take(step, batch, counts_of(self.loss, batch.targets))
         own = self.replica.differentiate(self._differentiate, mine)
         loss, culprit = self.replica.agree(own)
         if culprit >= 0:
@@ -174,26 +178,46 @@ class Training(Here):
     def _loss_of(self, mine: Batch) -> float:
         """Without a gradient; 0 without examples."""
         with no_grad():
-            return loss_of(self.model, self.loss, mine)[1].item() if len(mine.inputs) else 0.0
+            return loss_of(self.model, self.loss, mine)[1].item() if self._counts(mine) else 0.0
+
+    def _counts(self, mine: Batch) -> bool:
+        """Whether the loss is a mean of anything there."""
+        counts = counts_of(self.loss, mine.targets)
+        return bool(len(mine.inputs) if counts is None else counts.any())
 
     def _differentiate(self, mine: Batch) -> float:
         """Forward and backward for these examples: the loss; the gradient, if that is finite, is in the groups."""
-        if not len(mine.inputs):
+        if not self._counts(mine):
             for group in self.optimizer.groups:
                 group.gradients[...] = 0
+            for _ in range(self.accumulation.n):
+                self.replica.passed()
             return math.nan
-        self._watch = watch = Watch() if self._measures(self.step + 1, LayerMeasured) else None
+        self._watch = Watch() if self._measures(self.step + 1, LayerMeasured) else None
+        total, is_first, goes_on = 0.0, True, True
         with self.replica.together():
-            with watch or nullcontext():
-                _, loss = loss_of(self.model, self.loss, mine)
-            if not loss.requires_grad:
-                raise unlearnable()
-            value: float = loss.item()
-            if self.replica.all_finite(math.isfinite(value)):
-                self.optimizer.zero_grad()
-                self.replica.backward(loss)
+            for part in self.accumulation.parts(mine, counts_of(self.loss, mine.targets)):
+                if part.share and goes_on:
+                    value, goes_on = self._back(part, is_first=is_first)
+                    total, is_first = total + part.counted * value, False
+                self.replica.passed()
+            if goes_on:
                 self.optimizer.gather(self.replica.lacking)
-        return value
+        return total
+
+    def _back(self, part: MicroBatch, *, is_first: bool) -> tuple[float, bool]:
+        """Forward, and backward from a finite loss, which adds to the gradients that there are; whether it did."""
+        with (self._watch if is_first else None) or nullcontext():
+            _, loss = loss_of(self.model, self.loss, part.batch)
+        if not loss.requires_grad:
+            raise unlearnable()
+        value: float = loss.item()
+        is_finite = self.replica.all_finite(math.isfinite(value))
+        if is_finite:
+            if is_first:
+                self.optimizer.zero_grad()
+            self.replica.backward(loss, part.share, is_last=part.is_last)
+        return value, is_finite
 
     def set(self, name: str, value: float) -> None:
         self.optimizer.set(name, value)

@@ -43,6 +43,7 @@ from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.packing import rehearsed, unpacked
 from lab.parallel.training.separable import refuse_what_cannot_be_split
 from lab.parallel.training.steering import Steering
+from lab.training.counting import Counted
 from lab.training.job import RECORDED, Job
 from lab.training.standing import Standing
 from lab.training.trainer import Training
@@ -127,11 +128,13 @@ class Pipeline:
             ArgumentError: the model cannot be cut into so many stages, or the training cannot be sent to workers.
             ScheduleError: the schedule would not work.
             UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
-                or normalises over the batch, a loss that is no mean. Or it is to be written to disk.
+                or normalises over the batch, a loss that is no mean over examples. Or the training is to be written to
+                disk, or to cut its batches itself.
         """
         if training.snapshots is not None or training.is_resumed:
             raise UnsupportedError("a pipeline is not written to disk while it trains", given="snapshot= or resume=",
                                    hint="on=DataParallel(...) is, and so is a training in this process")  # fmt: skip
+        _refuse_other_micro_batches(training)
         n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
@@ -182,3 +185,12 @@ def _n_workers(cluster: Cluster | Client | str | None) -> int:
     client: Any = cluster.client if isinstance(cluster, Cluster) else cluster
     # One that is being restarted after a crash counts, where whoever started the workers knows of it.
     return max(len(client.nthreads()), len(getattr(client.cluster, "plan", ())))
+
+
+def _refuse_other_micro_batches(training: Training) -> None:
+    if training.accumulation.n > 1:
+        raise UnsupportedError("a pipeline cuts each batch itself", given=f"accumulate={training.accumulation.n}",
+                               hint="Pipeline(n_micro=...) says into how many micro-batches")  # fmt: skip
+    if isinstance(training.loss, Counted):
+        raise UnsupportedError("a pipeline weighs its micro-batches by their examples", given=repr(training.loss),
+                               hint="on=DataParallel(...) weighs them by what they count")  # fmt: skip

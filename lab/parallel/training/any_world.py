@@ -22,7 +22,9 @@ from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.layers import Layers
 from lab.parallel.training.replicas import Rank, first_of
 from lab.parallel.training.shards import Shard, shard_of
+from lab.parallel.training.shards import counted as counted_as
 from lab.parallel.training.steering import Steering
+from lab.training.counting import Counts
 from lab.training.replica import Verdict
 from lab.words import counted, one_of, shown
 
@@ -142,7 +144,7 @@ class VirtualRank(Rank):
             self._is_sound = self._is_sound and bool(np.isfinite(vector).all())
         in_all = set.intersection(*({id(p) for p in some} for some in missed)) if missed else set()
         self.lacking = [p for p in missed[0] if id(p) in in_all] if missed else []
-        known = [(part.share, loss) for part, loss in zip(self._parts, self._losses, strict=True) if len(part)]
+        known = [(part.share, loss) for part, loss in zip(self._parts, self._losses, strict=True) if part.share]
         return sum(share * loss for share, loss in known) / self._shard.share if known else math.nan
 
     def agree(self, loss: float) -> Verdict:
@@ -150,9 +152,9 @@ class VirtualRank(Rank):
         self._loss = loss
         words = np.zeros(self._n_shards + self.world_size + 1)
         for number, (part, found) in enumerate(zip(self._parts, self._losses, strict=True), self._first):
-            if len(part) and math.isfinite(found):
+            if part.share and math.isfinite(found):
                 words[number] = found * part.share
-            elif len(part):
+            elif part.share:
                 words[self._n_shards + self.rank] = True
         words[-1] = bool(self.lacking)
         words = self.steering.agree(words)
@@ -172,17 +174,17 @@ class VirtualRank(Rank):
         self.lacking = lacking
         batch = Batch(*(rows[part.start - offset : part.stop - offset].copy() for rows in mine))
         self._losses.append(back(batch))
-        if len(part):
+        if part.share:
             missed.append(lacking)
         found = [group.gradients.copy() for group in self._groups]
         for vector in found:
             part.weigh_(vector)
         return found
 
-    def _shard_of(self, n_global: int) -> Shard:
+    def _shard_of(self, n_global: int, counts: Counts | None) -> Shard:
         shards = range(self._first, self._first + self._n_mine)
-        self._parts = [shard_of(number, self._n_shards, n_global) for number in shards]
-        return Shard(self._parts[0].start, self._parts[-1].stop, n_global)
+        self._parts = [shard_of(number, self._n_shards, n_global, counts) for number in shards]
+        return counted_as(Shard(self._parts[0].start, self._parts[-1].stop, n_global), counts)
 
     def _weigh(self, groups: Sequence[FlatParameters]) -> None:
         """Each shard was, before it was added."""

@@ -10,6 +10,7 @@ Li and others, PyTorch Distributed (VLDB 2020).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.layers import SYNCHRONIZED, Layers
 from lab.parallel.training.replicas import Rank
 from lab.parallel.training.steering import Steering
+from lab.training.counting import Counts
 from lab.training.replica import Verdict
 
 
@@ -104,9 +106,9 @@ class BucketRank(Rank):
         self._place: dict[int, tuple[int, Vector]] = {}  # of each leaf: its bucket, and where its gradient goes
         self._began = self._went_back = self._waited = 0.0
 
-    def take(self, step: int, batch: Batch) -> Batch:
+    def take(self, step: int, batch: Batch, counts: Counts | None = None) -> Batch:
         self._began = perf_counter()
-        return super().take(step, batch)
+        return super().take(step, batch, counts)
 
     def differentiate(self, back: Callable[[Batch], float], mine: Batch) -> float:
         self._handles, self._place = [], {}
@@ -124,9 +126,9 @@ class BucketRank(Rank):
             self._start(bucket)
         return loss
 
-    def backward(self, loss: Tensor) -> None:
-        with using(arrived=self._arrived):
-            super().backward(loss)
+    def backward(self, loss: Tensor, share: float, *, is_last: bool) -> None:
+        with using(arrived=self._arrived) if is_last else nullcontext():
+            super().backward(loss, share, is_last=is_last)
 
     def agree(self, loss: float) -> Verdict:
         for handle in self._handles:  # the agreement would wait for them, too
@@ -140,6 +142,8 @@ class BucketRank(Rank):
             return
         number, place = self._place[id(leaf)]
         place[...] = np.reshape(gradient, -1)
+        if leaf.grad is not None:  # of the micro-batches before
+            np.add(np.reshape(leaf.grad, -1), place, out=place)
         self._shard.weigh_(place)
         self._missing[number] -= 1
         while len(self._handles) < len(self._buckets) and not self._missing[len(self._handles)]:

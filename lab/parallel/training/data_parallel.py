@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lab.errors import ArgumentError
+from lab.errors import ArgumentError, UnsupportedError
 from lab.events import (
     ChunkMoved,
     ClockAligned,
@@ -40,8 +40,9 @@ from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.any_world import VirtualRank, require_any_world
 from lab.parallel.training.buckets import BucketRank, require_buckets
 from lab.parallel.training.cluster_job import ClusterJob
+from lab.parallel.training.eager_sums import MICRO_BATCH, STEP, EagerRank, require_sync
 from lab.parallel.training.keeping import FIRST, Going, Keeper
-from lab.parallel.training.layers import NOTHING, Chosen, Layers, chosen
+from lab.parallel.training.layers import NOTHING, SYNCHRONIZED, Chosen, Layers, chosen
 from lab.parallel.training.needs import need_of
 from lab.parallel.training.options import refuse_what_is_no_option
 from lab.parallel.training.own_plans import refuse_a_wrong_sum
@@ -116,6 +117,8 @@ class DataParallel:
             while it goes on; None sums all of it afterwards. The bits are the same for plans that add all entries in
             one order (naive, doubling, halving, tree); in others it hangs on where an entry lies (ring, direct).
             Summing needs a core beside those that compute: with as many ranks as cores it makes a step longer.
+        sync: with `fit(accumulate=...)`, when gradients are summed over ranks: once a "step" (what torch calls
+            `no_sync`), or after each "micro-batch", which sends them as many times, for the same result.
 
     Raises:
         ArgumentError: no such detail, or another option that is none.
@@ -140,6 +143,7 @@ class DataParallel:
     deterministic: str | None = None
     shards: int = 8
     bucket_bytes: int | None = None
+    sync: str = STEP
 
     def __post_init__(self) -> None:
         refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait, self.transport)
@@ -168,6 +172,10 @@ class DataParallel:
         if n_ranks:
             refuse_a_wrong_sum(self.algorithm, n_ranks)
         choice = self._chosen(n_ranks or None)
+        if training.accumulation.n > 1 and choice.batch_norm == SYNCHRONIZED:
+            raise UnsupportedError("micro-batches would be normalised one by one", given=f"accumulate="
+                                   f"{training.accumulation.n}, batch_norm={choice.batch_norm!r}",
+                                   hint="leave out one of the two")  # fmt: skip
         restarts = Restarts(self.on_loss, self.max_restarts)
         job = ClusterJob(
             training, train, (self.algorithm, choice), kinds=TOLD[self.told], units=("hop",), cluster=self.cluster,
@@ -183,7 +191,8 @@ class DataParallel:
         shards = require_any_world(self.deterministic, self.shards, world_size, self.algorithm, self.on_loss,
                                    self.batch_norm)  # fmt: skip
         bucket_bytes = require_buckets(self.bucket_bytes, self.deterministic, self.batch_norm)
-        return chosen(self.batch_norm, self.random, shards, bucket_bytes)
+        sync = require_sync(self.sync, {"bucket_bytes": bucket_bytes, "deterministic": self.deterministic})
+        return chosen(self.batch_norm, self.random, shards, bucket_bytes, sync)
 
 
 @prepared_by(have_numba, rehearse=rehearsed)
@@ -224,4 +233,6 @@ def rank_of(
         return VirtualRank(comm, steering, algorithm, layers=layers, groups=groups, n_shards=choice.shards)
     if choice.bucket_bytes:
         return BucketRank(comm, steering, algorithm, layers=layers, groups=groups, bucket_bytes=choice.bucket_bytes)
+    if choice.sync == MICRO_BATCH:
+        return EagerRank(comm, steering, algorithm, layers=layers, groups=groups)
     return Rank(comm, steering, algorithm, layers=layers, groups=groups)

@@ -33,12 +33,13 @@ class Chosen(NamedTuple):
     shards: int = 0
     """Virtual ones, of any world."""
     bucket_bytes: int = 0
+    sync: str = ""
 
 
 NOTHING = Chosen()
 
 
-def chosen(batch_norm: object, random: object, shards: int = 0, bucket_bytes: int = 0) -> Chosen:
+def chosen(batch_norm: object, random: object, shards: int = 0, bucket_bytes: int = 0, sync: str = "") -> Chosen:
     """The choice, if it is one.
 
     Raises:
@@ -52,7 +53,7 @@ def chosen(batch_norm: object, random: object, shards: int = 0, bucket_bytes: in
         if value is not None and not (isinstance(value, str) and value in ways):
             raise ArgumentError(f"there is no such way for {name}=", given=f"{name}={shown(value)}",
                                 hint=one_of(value, ways))  # fmt: skip
-    return Chosen(str(batch_norm or ""), str(random or ""), shards, bucket_bytes)
+    return Chosen(str(batch_norm or ""), str(random or ""), shards, bucket_bytes, sync)
 
 
 def modules_of(model: object) -> list[Module]:

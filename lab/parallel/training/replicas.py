@@ -23,7 +23,8 @@ from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.layers import NOTHING, Layers
 from lab.parallel.training.shards import Shard, shard_of
 from lab.parallel.training.steering import Steering
-from lab.training.replica import Verdict
+from lab.training.counting import Counts
+from lab.training.replica import Verdict, back_from
 from lab.words import counted
 
 
@@ -61,10 +62,10 @@ class Rank:
             return is_finite
         return not self.comm.agree(np.array([not is_finite], np.float64))[0]
 
-    def take(self, step: int, batch: Batch) -> Batch:
+    def take(self, step: int, batch: Batch, counts: Counts | None = None) -> Batch:
         self._since = clock()
         self._step, self._loss = step, math.nan
-        self._shard = self._shard_of(len(batch.inputs))
+        self._shard = self._shard_of(len(batch.inputs), counts)
         self.weight = self._shard.share if self._layers.meet else 1.0
         self.lacking = []
         self._layers.begin(step)
@@ -76,8 +77,11 @@ class Rank:
     def differentiate(self, back: Callable[[Batch], float], mine: Batch) -> float:
         return back(mine)
 
-    def backward(self, loss: Tensor) -> None:
-        loss.backward(None if self.weight == 1 else np.full(loss.shape, self.weight, loss.dtype))
+    def backward(self, loss: Tensor, share: float, *, is_last: bool) -> None:
+        back_from(loss, self.weight * share)
+
+    def passed(self) -> None:
+        """Gradients are summed once a step."""
 
     def agree(self, loss: float) -> Verdict:
         """The loss of the whole batch; the next order to all ranks comes with it."""
@@ -99,7 +103,7 @@ class Rank:
         """
         lacking = np.zeros(len(self._numbers), np.int64)
         lacking[[self._numbers[id(p)] for p in self.lacking or ()]] = 1
-        if not len(self._shard):
+        if not self._shard.share:
             lacking[:] = 1
         for start in range(0, len(lacking), CONTROL):
             lacking[start : start + CONTROL] = self.comm.agree(lacking[start : start + CONTROL].copy())
@@ -140,8 +144,8 @@ class Rank:
         words = np.array(numbers if self.rank == 0 else [0.0] * len(numbers))
         return [float(word) for word in self.comm.agree(words)]
 
-    def _shard_of(self, n_global: int) -> Shard:
-        return shard_of(self.rank, self.world_size, n_global)
+    def _shard_of(self, n_global: int, counts: Counts | None) -> Shard:
+        return shard_of(self.rank, self.world_size, n_global, counts)
 
     def _weigh(self, groups: Sequence[FlatParameters]) -> None:
         for group in groups if self.weight == 1 else ():

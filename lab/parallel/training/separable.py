@@ -20,6 +20,7 @@ from lab.nn.batchnorm import BatchNorm1d
 from lab.nn.dropout import Dropout
 from lab.parallel.training.layers import NOTHING, Chosen, at_rest
 from lab.parallel.training.shards import shard_of
+from lab.training.counting import counts_of
 from lab.training.evaluate import loss_of
 from lab.training.trainer import Training
 
@@ -63,19 +64,21 @@ def _try(training: Training, number: int, n_parts: int | None, parts: str) -> No
             raise UnsupportedError("ranks would draw other random numbers than one process", given="two answers of "
                                    "the model to the same batch differ", hint='DataParallel(random="per rank") lets '
                                    "dropout layers draw on each rank; other noise: train without `on=`")  # fmt: skip
-        shards = [shard_of(i, n_parts or 2, len(batch.inputs)) for i in range(n_parts or 2)]
+        counts = counts_of(training.loss, batch.targets)
+        shards = [shard_of(i, n_parts or 2, len(batch.inputs), counts) for i in range(n_parts or 2)]
         found = [(shard, *_answer(training, shard.of(batch))) for shard in shards if len(shard)]
     if not _close(whole, np.concatenate([answer for _, answer, _ in found])):
         raise UnsupportedError("the answer to an example must not depend on the others of its batch", given="the model "
                                f"answers otherwise when the batch is cut into {parts}", hint='for batch normalisation, '
                                'DataParallel(batch_norm="synchronized") does what one process does; else leave out '
                                "`on=`")  # fmt: skip
-    mean = sum(shard.share * part for shard, _, part in found)
+    mean = sum(shard.share * part for shard, _, part in found if shard.share)
     if np.isfinite(loss) and not _close(np.array(loss), np.array(mean)):
         where = f" (batch {number + 1} of {len(training.loader)})" if number else ""
         raise UnsupportedError("the loss must be a mean over examples to be split over ranks", given=f"{loss:.4g} for "
                                f"the whole batch, {mean:.4g} as the mean of its {len(found)} {parts}{where}",
-                               hint="write `.mean()` for `.sum()`; weigh all examples alike")  # fmt: skip
+                               hint="write `.mean()` for `.sum()`; weigh all examples alike, or say what "
+                               "each counts: lab.training.Counted(loss, count)")  # fmt: skip
 
 
 def _answer(training: Training, batch: Batch) -> tuple[Any, float]:
