@@ -1,4 +1,4 @@
-"""Solutions of the lessons of many ranks: plans, shards and schedules."""
+"""Solutions of the lessons of many ranks: plans, shards, micro-batches and schedules."""
 
 from __future__ import annotations
 
@@ -35,6 +35,15 @@ def shard(n_examples, rank, world_size):
     "weighted_mean": """\
 def weighted_mean(means, counts):
     return sum(mean * count for mean, count in zip(means, counts) if count) / sum(counts)
+""",
+    "fewest_parts": """\
+def fewest_parts(n_examples, fixed, per_example, limit):
+    room = (limit - fixed) // per_example
+    return -(-n_examples // room)
+""",
+    "shares": """\
+def shares(counts):
+    return [count / sum(counts) for count in counts]
 """,
     "bubble": """\
 def bubble(n_ranks, n_micro):

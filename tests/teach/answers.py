@@ -12,7 +12,7 @@ import lab
 from lab.parallel import Action, Recv, Send
 from lab.teach import EXERCISES, SOLUTIONS
 from lab.teach.tiny import Tape
-from tests.teach import compiling, generations, sharding, threads
+from tests.teach import compiling, generations, micro_batches, sharding, threads
 
 
 def typed(source: str, name: str) -> Any:
@@ -200,6 +200,7 @@ WRONG = [
     *generations.WRONG,
     *threads.WRONG,
     *sharding.WRONG,
+    *micro_batches.WRONG,
     *compiling.WRONG,
     ("multiply_rule", multiply("return ct * x, ct * y"), "swapped"),
     ("multiply_rule", multiply("return y, x"), "ct is left out"),
@@ -712,6 +713,7 @@ RIGHT = [
     *generations.RIGHT,
     *threads.RIGHT,
     *sharding.RIGHT,
+    *micro_batches.RIGHT,
     *compiling.RIGHT,
     ("forward_difference", difference("forward_difference", "f(x + h) / h - f(x) / h")),
     ("central_difference", difference("central_difference", "((f(x + h) - f(x)) / h + (f(x) - f(x - h)) / h) / 2")),

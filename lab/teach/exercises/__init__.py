@@ -22,6 +22,7 @@ from lab.teach.exercises.keys import CACHE_KEY
 from lab.teach.exercises.layers import DEAD_SHARE, MY_INIT
 from lab.teach.exercises.memory import MEAN_LOSS, MOST_HELD
 from lab.teach.exercises.orders import BACKWARD_ORDER
+from lab.teach.exercises.parts import FEWEST_PARTS, SHARES
 from lab.teach.exercises.passes import COMMON, DEAD_CODE
 from lab.teach.exercises.pipelines import BUBBLE, MY_SCHEDULE
 from lab.teach.exercises.queues import LIST_SCHEDULE
@@ -35,8 +36,8 @@ from lab.teach.exercises.walks import BACKWARD, WALK
 _ALL = (MULTIPLY_RULE, TRAINING_LOOP, LINEAR_BACKWARD, RUN_GRAPH, ONE_STEP, FORWARD_DIFFERENCE, CENTRAL_DIFFERENCE,
         RICHARDSON, SOFTMAX_RULE, VALUE, BACKWARD_ORDER, WALK, UNBROADCAST, BACKWARD, DUAL, JACOBIAN, HVP, MY_INIT,
         DEAD_SHARE, MEAN_LOSS, MY_CHECKPOINT, MOST_HELD, TRACED, HALVINGS, CACHE_KEY, DEAD_CODE, COMMON, PLACES,
-        CRITICAL_PATH, LIST_SCHEDULE, STEP_MS, MY_FIRST_PLAN, MY_ALL_REDUCE, SHARD, WEIGHTED_MEAN, BUBBLE,
-        MY_SCHEDULE)  # fmt: skip
+        CRITICAL_PATH, LIST_SCHEDULE, STEP_MS, MY_FIRST_PLAN, MY_ALL_REDUCE, SHARD, WEIGHTED_MEAN,
+        FEWEST_PARTS, SHARES, BUBBLE, MY_SCHEDULE)  # fmt: skip
 
 EXERCISES: dict[str, Exercise] = {exercise.name: exercise for exercise in _ALL}
 """Every exercise, by name."""
