@@ -50,6 +50,7 @@ _ROOMS: dict[str, str] = {
     "lab.ops": "PRIMITIVES random_key",
     "lab.ops.members": "axis_size",
     "lab.ops.pairing": "axis_index",
+    "lab.precision": "autocast",
     "lab.training": "Accumulation Counted evaluate fit last_run runs step_through",
     "lab.transforms": "check_grads checkpoint cond custom_jvp custom_vjp fori_loop grad hessian hvp jacfwd jacrev jit "
     "jvp linearize numeric_gradient numeric_jacobian scan symbolic value_and_grad vjp vmap while_loop",
@@ -66,6 +67,7 @@ _MODULES = (
     "ops",
     "optim",
     "parallel",
+    "precision",
     "teach",
     "training",
     "transforms",
