@@ -101,7 +101,8 @@ def _enlarged(data: Dataset) -> Dataset:
 def _between(n: int, n_more: int) -> npt.NDArray[np.float64]:
     """(n_more, n): what each new pixel takes of the two old ones whose centres it lies between; at the rim, of one."""
     centres = np.clip((np.arange(n_more) + 0.5) * n / n_more - 0.5, 0, n - 1)
-    return np.maximum(0.0, 1 - np.abs(centres[:, None] - np.arange(n)))
+    found: npt.NDArray[np.float64] = np.maximum(0.0, 1 - np.abs(centres[:, None] - np.arange(n)))
+    return found
 
 
 def _read(path: Path = FILE) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

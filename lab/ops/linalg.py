@@ -45,11 +45,21 @@ def matmul(a: Any, b: Any) -> Any:
     A 1-D operand is a row on the left and a column on the right.
     """
     if a.ndim == 2 and b.ndim == 2 and a.shape[1] == b.shape[0]:
-        return a.dot(b)  # np.matmul costs 0.5 us more for small matrices
+        return a.dot(b) if a.dtype.char != "e" else _product(a, b)  # np.matmul costs 0.5 us more for small matrices
     _check(a, b)
+    if a.dtype.char == "e" or b.dtype.char == "e":
+        return _product(a, b)
     if b.ndim == 2 and a.ndim > 2:  # one product of matrices, not one for each leading index
         return _rows(a).dot(b).reshape(*a.shape[:-1], b.shape[1])
     return np.matmul(a, b)
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Of matrices; of two arrays of float16 by BLAS in float32, rounded once, as the matrix units of a GPU do."""
+    if type(a) is np.ndarray is type(b) and a.dtype.char == b.dtype.char == "e":
+        with np.errstate(over="ignore"):  # it becomes inf, as the sum would have
+            return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
+    return a @ b
 
 
 def _wide(x: Any, column: bool) -> Any:
@@ -84,10 +94,10 @@ def _stacked(ct: Any, a: Any, b: Any) -> bool:
 def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
     if a_like.ndim >= 2 and b.ndim == 2:
         if ct.ndim > 2 and type(ct) is np.ndarray is type(b):  # one product of many rows, not one for each matrix
-            return (_rows(ct) @ b.T).reshape(a_like.shape)
-        return ct @ b.T
+            return _product(_rows(ct), b.T).reshape(a_like.shape)
+        return ct @ b.T if b.dtype.char != "e" else _product(ct, b.T)
     if _stacked(ct, a_like, b) and type(b) is np.ndarray:
-        return ct @ b.swapaxes(-1, -2)
+        return _product(ct, b.swapaxes(-1, -2))
     wide = (1, *a_like.shape) if a_like.ndim == 1 else a_like.shape
     return reshape(fold(_ct(ct, a_like, b) @ swapped(_wide(b, column=True)), wide), shape=a_like.shape)
 
@@ -95,12 +105,12 @@ def _matmul_vjp_a(ct: Any, _out: Any, a_like: Any, b: Any) -> Any:
 @matmul.vjp(1, text="a.T @ ct")
 def _matmul_vjp_b(ct: Any, _out: Any, a: Any, b_like: Any) -> Any:
     if a.ndim == 2 and b_like.ndim == 2:
-        return a.T @ ct
+        return a.T @ ct if a.dtype.char != "e" else _product(a.T, ct)
     if _stacked(ct, a, b_like) and type(a) is np.ndarray:
-        return a.swapaxes(-1, -2) @ ct
+        return _product(a.swapaxes(-1, -2), ct)
     if b_like.ndim == 2 and a.ndim > 2:
         if type(ct) is np.ndarray is type(a):
-            return _rows(a).T @ _rows(ct)
+            return _product(_rows(a).T, _rows(ct))
         n = math.prod(a.shape[:-1])
         return reshape(a, shape=(n, a.shape[-1])).T @ reshape(ct, shape=(n, ct.shape[-1]))
     wide = (*b_like.shape, 1) if b_like.ndim == 1 else b_like.shape

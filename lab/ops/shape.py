@@ -278,6 +278,53 @@ def _cast_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, dtype: Any) ->
     return cast(x, dtype=dtype)
 
 
+def _grid(dtype: Any) -> np.dtype[Any]:
+    if dtype != "bfloat16":
+        raise DTypeError("round_to knows bfloat16", given=repr(dtype), hint='cast makes "float16" and the others')
+    import ml_dtypes  # NumPy has no bfloat16; loaded when one is wanted
+
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
+
+
+def _rounded_by_hand(x: Any, dtype: str = "bfloat16") -> Any:
+    """To the nearest number of eight binary digits, to the even one of two."""
+    fraction, exponent = np.frexp(x)
+    return np.ldexp(np.rint(fraction * 256) / 256, exponent).astype(x.dtype)
+
+
+@primitive(
+    samples=[Sample(((2, 3),), differentiable=()), Sample(((),), differentiable=())],
+    error_samples=[(((2,),), {"dtype": "float8"}, "round_to knows bfloat16")],
+    reference=_rounded_by_hand,
+)
+def round_to(x: Any, *, dtype: str = "bfloat16") -> Any:
+    """Each number as the nearest one of a format that NumPy does not have, in its own dtype; so is the gradient."""
+    x = np.asarray(x)
+    return x.astype(_grid(dtype)).astype(x.dtype)
+
+
+@round_to.vjp(text="ct rounded as well")
+def _round_to_vjp(ct: Any, _out: Any, _x: Any, *, dtype: str) -> Any:
+    return round_to(ct, dtype=dtype)
+
+
+@round_to.jvp
+def _round_to_jvp(tangents: tuple[Any, ...], _out: Any, _x: Any, *, dtype: str) -> Any:
+    return round_to(tangents[0], dtype=dtype)
+
+
+@round_to.shaped
+def _round_to_shape(x: Spec, *, dtype: str) -> Spec:
+    _grid(dtype)
+    return x
+
+
+@round_to.batching
+def _round_to_batch(_size: int, _mapped: tuple[bool, ...], x: Any, *, dtype: str) -> Any:
+    return round_to(x, dtype=dtype)
+
+
 @primitive(samples=[Sample(((2, 3),), differentiable=())], reference=lambda x: x)
 def stop_gradient(x: Any) -> Any:
     """The value, with nothing flowing back through it."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lab.autograd import Tensor, wrap
+from lab.autograd import Tensor
 from lab.data import Batch
 from lab.errors import GradientError
 from lab.events import ORIGIN, OpRecorded, ValueSeen, first_nonfinite, record
@@ -29,13 +29,13 @@ class Origin(NamedTuple):
 
 
 def origin_of_nonfinite(
-    model: Callable[[Tensor], Tensor],
-    loss: Callable[[Any, Any], Tensor],
+    loss_of: Callable[[Batch], Tensor],
     batch: Batch,
     parameters: Iterable[Tensor],
     n_steps: int,
+    scale: float = 1.0,
 ) -> Origin:
-    """Where nan or inf begins in the step after `n_steps`; "" if doing it again shows none.
+    """Where nan or inf begins in the step after `n_steps`, of a loss that is scaled; "" if doing it again shows none.
 
     Looks at the data, at the parameters, and at each operation's value, then at each gradient. Leaves gradients behind.
     """
@@ -56,7 +56,7 @@ def origin_of_nonfinite(
     token = ORIGIN.set(here._replace(run=f"{here.run} (looked into)"))  # no part of the run: no gate holds it
     try:
         with record(detail="statistics", kinds=(OpRecorded, ValueSeen)) as rec:
-            loss(model(wrap(batch.inputs)), batch.targets).backward()
+            (loss_of(batch) * scale).backward()
     finally:
         ORIGIN.reset(token)
     found = first_nonfinite(rec)

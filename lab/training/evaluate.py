@@ -52,7 +52,8 @@ def loss_of(model: Model, loss: Loss, batch: Batch) -> tuple[Any, Tensor]:
         UnsupportedError: the loss is no tensor.
         ShapeError: it is no scalar.
     """
-    prediction = model(wrap(batch.inputs))
+    inputs: object = batch.inputs  # of a function that is transformed they are tracers
+    prediction = model(inputs if isinstance(inputs, Tensor) else wrap(batch.inputs))
     found: object = loss(prediction, batch.targets)
     if not isinstance(found, Tensor):
         hint = "compute it from the prediction by operators and lab functions, without float(), .item() or .numpy()"

@@ -14,6 +14,7 @@ from lab.checks import whole
 from lab.data import Dataset, Loader, as_dataset
 from lab.nn import Module
 from lab.optim import Adam, Optimizer
+from lab.precision.scaling import Mixed, mixed_of
 from lab.training.accumulation import Accumulation, accumulation_of
 from lab.training.evaluate import Loss
 from lab.training.job import Job
@@ -45,6 +46,7 @@ def fit(
     rng: int | np.random.Generator | None = 0,
     name: str = "",
     accumulate: int | Accumulation = 1,
+    precision: str | Mixed | None = None,
     measure_every: int = 10,
     paused: bool = False,
     on: Strategy | None = None,
@@ -69,6 +71,8 @@ def fit(
         name: of the run; made unique.
         accumulate: cuts each batch into so many micro-batches, whose gradients are added before an update: the same
             gradient, in the memory of a part, in more time. `Accumulation(4, mean=...)` also makes the usual mistakes.
+        precision: "float16", "bfloat16" or a `lab.precision.Mixed`: products in 16 bits, parameters in float32; None
+            computes in the dtype of the parameters.
         measure_every: steps from one measurement of all parameters and gradients to the next, 0 for none.
         paused: hold before the first step.
         on: where else to train: `DataParallel(cluster)` or `Pipeline(cluster)` from lab.parallel. The model has the
@@ -94,7 +98,7 @@ def fit(
     """
     epochs = whole("epochs", epochs, least=1, hint="epochs=10 goes ten times through the data")
     measure_every = whole("measure_every", measure_every, least=0, hint="0 measures nothing")
-    accumulation = accumulation_of(accumulate)
+    accumulation, mixed = accumulation_of(accumulate), mixed_of(precision)
     refuse_what_cannot_be_trained(model, loss, optimizer, name, on)
     if isinstance(model, Module):
         model.name_parts()
@@ -104,7 +108,7 @@ def fit(
     optimizer = optimizer or Adam(model.parameters())
     snapshots = None if snapshot is None else Snapshots(snapshot, snapshot_every)
     training = Training(model, loader, test, loss, optimizer, n_epochs=epochs, measure_every=measure_every,
-                        snapshots=snapshots, accumulation=accumulation)  # fmt: skip
+                        snapshots=snapshots, accumulation=accumulation, precision=mixed)  # fmt: skip
     if resume is not None:
         take_up(training, resume)
     return Run(training if on is None else on.job(training), name=name, paused=paused)

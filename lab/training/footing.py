@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.nn.module import Module
+from lab.precision.scaling import UNSCALED, Scaler
 from lab.training.standing import Sound, named_buffers
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Footing(NamedTuple):
     """The state to rewind to; its arrays are never written to."""
     generators: tuple[Any, ...]
     """The state of each random generator of the model."""
+    scaler: Scaler = UNSCALED
 
 
 def footing_of(training: Training) -> Footing:
@@ -44,7 +46,7 @@ def footing_of(training: Training) -> Footing:
     return Footing(
         training.step, training._first_loss, training.last_loss, training.accuracy, optimizer.n_steps,
         dict(optimizer._values), optimizer.schedule, training._bounds, training._broke_at, training._sound,
-        tuple(generator.bit_generator.state for generator in generators_of(training)),
+        tuple(generator.bit_generator.state for generator in generators_of(training)), training.scaler,
     )  # fmt: skip
 
 
@@ -94,7 +96,7 @@ def stand_on(training: Training, at: Footing, arrays: Arrays) -> None:
     training.step, training._first_loss, training.last_loss = at.step, at.first_loss, at.last_loss
     training.accuracy, training._sound = at.accuracy, at.sound
     training._bounds, training._broke_at = dict(at.bounds), at.broke_at
-    training.is_resumed = True
+    training.scaler, training.is_resumed = at.scaler, True
     training._batch = None
     # The last step of an epoch leaves none of it: the next step takes the next epoch by itself.
     training._batches = training.loader.epoch(training.epoch, training.step % len(training.loader))

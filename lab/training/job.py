@@ -16,6 +16,7 @@ from lab.events import (
     Event,
     HyperparameterChanged,
     LayerMeasured,
+    LossScaled,
     ParameterMeasured,
     RunFinished,
     RunStarted,
@@ -31,7 +32,7 @@ from lab.training.result import Result
 
 RECORDED = (
     RunStarted, RunStateChanged, StepFinished, Evaluated, ParameterMeasured, LayerMeasured, HyperparameterChanged,
-    SnapshotWritten, RunFinished,
+    LossScaled, SnapshotWritten, RunFinished,
 )  # fmt: skip
 """The kinds of events that a run records of itself, wherever it is carried out."""
 

@@ -38,12 +38,14 @@ class Replica(Protocol):
     Attributes:
         rank: 0 tells what all have in common.
         world_size: how many copies there are.
+        scale: what this step's losses are multiplied by, and so what it makes of gradients until it is over.
         lacking: collects the parameters that this copy's examples have no gradient for, which others' may
             have; None where that is an error.
     """
 
     rank: int
     world_size: int
+    scale: float
     lacking: list[Tensor] | None
 
     def together(self) -> AbstractContextManager[None]:
@@ -106,7 +108,7 @@ class Alone:
         (Verdict(loss=0.5, culprit=-1), 0)
     """
 
-    rank, world_size = 0, 1
+    rank, world_size, scale = 0, 1, 1.0
     lacking: list[Tensor] | None = None
 
     def together(self) -> AbstractContextManager[None]:

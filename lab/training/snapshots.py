@@ -24,6 +24,7 @@ from lab.events import SnapshotWritten, bus
 from lab.events.gate import clock
 from lab.files import replacing, require_room
 from lab.optim.optimizer import Snapshot
+from lab.precision.scaling import UNSCALED, Scaler
 from lab.training.footing import Footing, arrays_of, footing_of, stand_on
 from lab.training.standing import Sound, named_buffers
 from lab.words import shown
@@ -89,7 +90,8 @@ def write(training: Training, path: str, fit: dict[str, Any], more: Mapping[str,
             for a in (values, *slots.values())] + list(sound.buffers.values())  # fmt: skip
     about = footing._asdict() | {"format": FORMAT, "version": VERSION, "fit": fit, "more": dict(more)}
     about["schedule"] = footing.schedule is not None
-    about["sound"] = {"step": sound.step, "accuracy": sound.accuracy, "n_updates": sound.optimizer.n_steps}
+    about["sound"] = {"step": sound.step, "accuracy": sound.accuracy, "n_updates": sound.optimizer.n_steps,
+                      "scaler": sound.scaler}  # fmt: skip
     # A name of its own: what a writer who was killed left is written over by the next, and nothing stays beside.
     beside = f".{Path(path).name}.part"
     with replacing(path, beside=beside) as file, zipfile.ZipFile(file, "w") as archive:
@@ -125,13 +127,20 @@ def take_up(training: Training, path: str | os.PathLike[str]) -> dict[str, Any]:
             int(about["n_updates"]), {str(n): float(v) for n, v in about["hyperparameters"].items()},
             training.optimizer.schedule if about["schedule"] else None,
             {str(n): float(v) for n, v in about["bounds"].items()}, int(about["broke_at"]),
-            Sound(int(sound["step"]), float(sound["accuracy"]), optimizer, buffers), tuple(about["generators"]),
+            Sound(int(sound["step"]), float(sound["accuracy"]), optimizer, buffers, _scaler(sound)),
+            tuple(about["generators"]), _scaler(about),
         )  # fmt: skip
         more = dict(about["more"])
         stand_on(training, footing, arrays[: len(mine)])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _damaged(path, error) from error
     return more
+
+
+def _scaler(kept: Any) -> Scaler:
+    """Files from before there was one have none."""
+    scale, n_good = kept.get("scaler", UNSCALED)
+    return Scaler(float(scale), int(n_good))
 
 
 def _read(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from lab.autograd import Tensor
 from lab.nn.module import Module
 from lab.optim.optimizer import Snapshot
+from lab.precision.scaling import UNSCALED, Scaler
 
 
 class Sound(NamedTuple):
@@ -20,6 +21,7 @@ class Sound(NamedTuple):
     optimizer: Snapshot
     buffers: Mapping[str, npt.NDArray[Any]] = {}
     """Of the model."""
+    scaler: Scaler = UNSCALED
 
 
 class Standing(NamedTuple):
@@ -33,6 +35,7 @@ class Standing(NamedTuple):
     sound: Sound
     buffers: Mapping[str, npt.NDArray[Any]] = {}
     """Of the model."""
+    scaler: Scaler = UNSCALED
 
 
 def named_buffers(model: object) -> Iterator[tuple[str, Tensor]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from lab.autograd import Tensor, no_grad
 from lab.data import Batch, Dataset, Loader
@@ -17,6 +18,7 @@ from lab.events import (
     Event,
     HyperparameterChanged,
     LayerMeasured,
+    LossScaled,
     ParameterMeasured,
     RunStarted,
     StepFinished,
@@ -25,7 +27,10 @@ from lab.events import (
 from lab.events.gate import clock
 from lab.nn.module import leaf_of
 from lab.optim import Optimizer
+from lab.optim.flat import FlatParameters
 from lab.optim.optimizer import Snapshot
+from lab.precision.casting import autocast
+from lab.precision.scaling import UNSCALED, Mixed
 from lab.training.accumulation import WHOLE, Accumulation, MicroBatch
 from lab.training.bounds import beyond
 from lab.training.counting import counts_of
@@ -51,6 +56,8 @@ class Training(Here):
         replica: this copy's place among those that train together.
         snapshots: where it is written, None for nowhere.
         accumulation: how what a copy takes of a batch is cut into micro-batches.
+        precision: of forward and backward; None is that of the parameters.
+        scaler: of the loss, which gradients are divided by before anybody uses them.
         is_resumed: whether it stands where another copy stood, and begins there.
         tell: takes what all copies have in common to tell, on each of them; None emits it, where this is the first.
     """
@@ -68,16 +75,18 @@ class Training(Here):
         replica: Replica | None = None,
         snapshots: Snapshots | None = None,
         accumulation: Accumulation = WHOLE,
+        precision: Mixed | None = None,
     ) -> None:
         self.replica = replica or Alone()
         self.model, self.loader, self.validation, self.loss, self.optimizer = model, loader, validation, loss, optimizer
         self.n_epochs, self.measure_every, self.accumulation = n_epochs, measure_every, accumulation
+        self.precision, self.scaler = precision, precision.begins() if precision else UNSCALED
         self.step, self.n_steps = 0, n_epochs * len(loader)
         self.last_loss = self.accuracy = math.nan
         self._batches: Iterator[Batch] = iter(())
         self._batch: Batch | None = None  # taken from the loader, not yet learned from
         self._first_loss = math.nan
-        self._sound = Sound(0, math.nan, optimizer.snapshot(), buffers_of(self.model))
+        self._sound = Sound(0, math.nan, optimizer.snapshot(), buffers_of(self.model), self.scaler)
         self._remembering = [tensor for _, tensor in named_buffers(self.model)]
         self._bounds: dict[str, float] = {}
         self._watch: Watch | None = None  # of the step that is done now
@@ -123,6 +132,7 @@ class Training(Here):
         batch = self._batch = self._batch or self._next_batch()
         step, groups = self.step + 1, self.optimizer.groups
         remembered = [(tensor, tensor.value) for tensor in self._remembering]
+        self.replica.scale = self.scaler.scale
         mine = self.replica.take(step, batch, counts_of(self.loss, batch.targets))
         own = self.replica.differentiate(self._differentiate, mine)
         loss, culprit = self.replica.agree(own)
@@ -132,7 +142,12 @@ class Training(Here):
             culprit = self.replica.guilty(culprit, lambda: not math.isfinite(self._loss_of(mine)))
             return self._trouble(f"the loss became {own}", culprit, mine)  # only the culprit's words are heard
         self.replica.reduce(groups)
-        if not finite(group.gradients for group in groups):
+        is_finite = self._unscaled(groups)
+        if not is_finite and self.precision and self.precision.can_back_off(self.scaler):
+            self._scaled(step, is_finite=False)
+            self._end_step(step, loss, batch, start)
+            return None
+        if not is_finite:
             own_gradients = (leaf_of(p).grad for p in self.optimizer.parameters)
             culprit = self.replica.culprit(not finite(found for found in own_gradients if found is not None))
             return self._trouble("a gradient became nan or inf", culprit, mine)
@@ -162,10 +177,17 @@ class Training(Here):
 
         `norm` is that of all of them, on whatever ranks they are, if it is wanted.
         """
-        epoch, pause = self.epoch, clock()
+        pause = clock()
         self._measure(step)
         start += clock() - pause  # nobody would measure without somebody who looks
         self.optimizer.apply(norm)
+        if self.precision is not None:
+            self._scaled(step, is_finite=True)
+        self._end_step(step, loss, batch, start)
+
+    def _end_step(self, step: int, loss: float, batch: Batch, start: float) -> None:
+        """The step is done, whether or not it moved the parameters."""
+        epoch = self.epoch
         self.replica.updated(self.optimizer.groups)
         self.step, self.last_loss, self._batch = step, loss, None
         if self._tells:
@@ -175,10 +197,37 @@ class Training(Here):
         if self.snapshots is not None and self.tell is None:  # ranks write when all of them have the step
             self.snapshots.write_if_due(self)
 
+    def _unscaled(self, groups: Sequence[FlatParameters]) -> bool:
+        """Whether the gradient is a number, which is then that of the loss itself."""
+        if self.scaler.scale != 1:
+            for group in groups:
+                group.gradients *= group.gradients.dtype.type(1 / self.scaler.scale)
+        return finite(group.gradients for group in groups)
+
+    def _scaled(self, step: int, *, is_finite: bool) -> None:
+        """Say what scale the step had, and take the next."""
+        rule = self.precision.rule if self.precision else None
+        if rule is None:
+            return
+        before, self.scaler = self.scaler, self.scaler.after(rule, is_finite=is_finite)
+        if self._tells:
+            self._say(LossScaled(step, before.scale, self.scaler.scale, not is_finite))
+
+    def _heard(self, batch: Batch) -> Tensor:
+        """The loss of a batch, in the precision of this training."""
+        if self.precision is None:
+            return loss_of(self.model, self.loss, batch)[1]
+
+        def loss(inputs: Any) -> Tensor:
+            return loss_of(self.model, self.loss, Batch(inputs, batch.targets))[1]
+
+        found: Tensor = autocast(loss, self.precision.dtype)(batch.inputs)
+        return found
+
     def _loss_of(self, mine: Batch) -> float:
         """Without a gradient; 0 without examples."""
         with no_grad():
-            return loss_of(self.model, self.loss, mine)[1].item() if self._counts(mine) else 0.0
+            return self._heard(mine).item() if self._counts(mine) else 0.0
 
     def _counts(self, mine: Batch) -> bool:
         """Whether the loss is a mean of anything there."""
@@ -208,7 +257,7 @@ class Training(Here):
     def _back(self, part: MicroBatch, *, is_first: bool) -> tuple[float, bool]:
         """Forward, and backward from a finite loss, which adds to the gradients that there are; whether it did."""
         with (self._watch if is_first else None) or nullcontext():
-            _, loss = loss_of(self.model, self.loss, part.batch)
+            loss = self._heard(part.batch)
         if not loss.requires_grad:
             raise unlearnable()
         value: float = loss.item()
@@ -216,7 +265,7 @@ class Training(Here):
         if is_finite:
             if is_first:
                 self.optimizer.zero_grad()
-            self.replica.backward(loss, part.share, is_last=part.is_last)
+            self.replica.backward(loss, part.share * self.scaler.scale, is_last=part.is_last)
         return value, is_finite
 
     def set(self, name: str, value: float) -> None:
@@ -225,7 +274,7 @@ class Training(Here):
             self._say(HyperparameterChanged(self.step, name, value))
 
     def rewind(self) -> None:
-        self.step, self.accuracy, snapshot, buffers = self._sound
+        self.step, self.accuracy, snapshot, buffers, self.scaler = self._sound
         self.optimizer.restore(snapshot)
         restore_buffers(self.model, buffers)
         self.optimizer.zero_grad()
@@ -239,11 +288,12 @@ class Training(Here):
         """Where it stands; the arrays are copies."""
         optimizer = self.optimizer.snapshot()
         return Standing(self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound,
-                        buffers_of(self.model))  # fmt: skip
+                        buffers_of(self.model), self.scaler)  # fmt: skip
 
     def stand(self, at: Standing) -> None:
         """Stand where another copy does."""
-        self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound, buffers = at
+        (self.step, self._first_loss, self.last_loss, self.accuracy, optimizer, self._sound, buffers,
+         self.scaler) = at  # fmt: skip
         self.optimizer.restore(optimizer)
         restore_buffers(self.model, buffers)
         self._batch, self._batches = None, self.loader.epoch(self.epoch, self.step % len(self.loader))
@@ -282,7 +332,8 @@ class Training(Here):
         if math.isnan(self._first_loss):
             self._first_loss = loss
         if sound and not loss > EXPLODED * self._first_loss:  # one of the two may be nan: nothing was measured yet
-            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot(), buffers_of(self.model))
+            self._sound = Sound(self.step, self.accuracy, self.optimizer.snapshot(), buffers_of(self.model),
+                                self.scaler)  # fmt: skip
 
     def _is_finite(self) -> bool:
         """Whether all parameters are, the same on all ranks."""
@@ -308,7 +359,7 @@ class Training(Here):
         given, cure = "each rank's own is finite, their sum is not", ""
         if culprit >= 0:
             with self.replica.apart():
-                given, cure = origin_of_nonfinite(self.model, self.loss, mine, self.parameters, self.step)
+                given, cure = origin_of_nonfinite(self._heard, mine, self.parameters, self.step, self.scaler.scale)
         back = f"run.rewind() returns to step {self._sound.step}; then run.set('learning_rate', ...) and run.resume()"
         return RunError(problem, given=given, hint=cure or back)
 

@@ -53,6 +53,17 @@ class StepFinished(Event):
 
 
 @event
+class LossScaled(Event):
+    """A step in mixed precision: its loss was multiplied by `scale` before backward, the next by `next_scale`."""
+
+    step: int
+    scale: float
+    next_scale: float
+    is_skipped: bool
+    """A gradient overflowed: the step changed no parameter, on any rank."""
+
+
+@event
 class Evaluated(Event):
     """Loss and accuracy over a whole split ("train", "test")."""
 

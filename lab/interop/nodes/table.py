@@ -27,6 +27,7 @@ REFUSED: dict[str, str] = {
     "det_sign": "of a determinant that overflows ONNX does not know the sign",
     "logabsdet": "of a determinant that overflows ONNX does not know the logarithm",
     "random_uniform": "ONNX has no random numbers that a key decides",
+    "round_to": "rounding by way of bfloat16 is done otherwise by each runtime",
     "sinc_slope": "ONNX has no derivatives of sinc",
 }  # fmt: skip
 """Ops of the table that are not written, and why."""

@@ -24,7 +24,8 @@ WRITERS: dict[str, Write] = {}
 """By op what writes it."""
 
 REFUSED: dict[str, str] = {
-    op.name: "it meets other ranks, and the file runs alone" for op in PRIMITIVES.values() if op.collective
+    **{op.name: "it meets other ranks, and the file runs alone" for op in PRIMITIVES.values() if op.collective},
+    "round_to": "NumPy has no bfloat16",
 }
 """Ops of the table that are not written."""
 

@@ -129,12 +129,12 @@ class Pipeline:
             ScheduleError: the schedule would not work.
             UnsupportedError: micro-batches would not give what the batch does: a random layer, one that remembers calls
                 or normalises over the batch, a loss that is no mean over examples. Or the training is to be written to
-                disk, or to cut its batches itself.
+                disk, to cut its batches itself or to compute in 16 bits.
         """
         if training.snapshots is not None or training.is_resumed:
             raise UnsupportedError("a pipeline is not written to disk while it trains", given="snapshot= or resume=",
                                    hint="on=DataParallel(...) is, and so is a training in this process")  # fmt: skip
-        _refuse_other_micro_batches(training)
+        _refuse_what_no_stage_does(training)
         n_stages = self.stages_of(training.model)
         split(training.model, n_stages)
         order = self.check(n_stages).order
@@ -187,10 +187,13 @@ def _n_workers(cluster: Cluster | Client | str | None) -> int:
     return max(len(client.nthreads()), len(getattr(client.cluster, "plan", ())))
 
 
-def _refuse_other_micro_batches(training: Training) -> None:
+def _refuse_what_no_stage_does(training: Training) -> None:
     if training.accumulation.n > 1:
         raise UnsupportedError("a pipeline cuts each batch itself", given=f"accumulate={training.accumulation.n}",
                                hint="Pipeline(n_micro=...) says into how many micro-batches")  # fmt: skip
+    if training.precision is not None:
+        raise UnsupportedError("a pipeline computes in the dtype of the parameters", given=f"precision="
+                               f"{training.precision.dtype!r}", hint="train on=DataParallel(...)")  # fmt: skip
     if isinstance(training.loss, Counted):
         raise UnsupportedError("a pipeline weighs its micro-batches by their examples", given=repr(training.loss),
                                hint="on=DataParallel(...) weighs them by what they count")  # fmt: skip

@@ -43,7 +43,7 @@ def rehearsed(payload: bytes, *_: object) -> None:
 
 def _parts(training: Training) -> dict[str, Any]:
     names = ("model", "loader", "validation", "loss", "optimizer", "n_epochs", "measure_every", "snapshots",
-             "accumulation")  # fmt: skip
+             "accumulation", "precision")  # fmt: skip
     return {name: getattr(training, name) for name in names}
 
 

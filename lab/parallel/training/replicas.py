@@ -38,6 +38,7 @@ class Rank:
         self.comm, self.steering, self.algorithm = comm, steering, algorithm
         comm.pace = None  # a step is told as a whole, or not at all: `told=` says how much of it
         self.rank, self.world_size, self.weight = comm.rank, comm.world_size, 1.0
+        self.scale = 1.0
         self.lacking: list[Tensor] | None = []
         self._layers = layers or Layers(comm, None, NOTHING)
         self._groups, self._numbers = groups, {id(p): i for i, p in enumerate(p for g in groups for p in g.parameters)}
@@ -161,6 +162,8 @@ class Rank:
             return
         elapsed_ms = 1000 * (clock() - self._since)
         norm = math.sqrt(sum(float(np.dot(v, v)) for v in vectors)) if vectors else math.nan
+        if phase != "updated":
+            norm /= self.scale
         checksum = 0
         for vector in vectors if phase == "updated" else ():
             checksum = zlib.crc32(vector.view(np.uint8), checksum)  # type: ignore[arg-type]  # an array is a buffer

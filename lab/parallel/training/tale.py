@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lab.events import Evaluated, Event, HyperparameterChanged, RunStarted, StepFinished
+from lab.events import Evaluated, Event, HyperparameterChanged, LossScaled, RunStarted, StepFinished
 from lab.events.bus import Batch, Detail, bus
 
 REMEMBERED = 1024
 """Events that each rank remembers: parcels leave thirty times a second, so that fewer are ever on their way."""
-KINDS = (RunStarted, StepFinished, Evaluated, HyperparameterChanged)
+KINDS = (RunStarted, StepFinished, Evaluated, LossScaled, HyperparameterChanged)
 
 Noted = tuple[int, Event]
 """An event, and the number of the state that holds what it tells."""
@@ -28,6 +28,7 @@ class Known(NamedTuple):
         began: whether RunStarted has.
         step: the last StepFinished, since the last rewind.
         evaluated: the step of the last Evaluated, since then; -1 before the first.
+        scaled: the step of the last LossScaled, since then.
         changes: step, name and value of each HyperparameterChanged.
     """
 
@@ -35,6 +36,7 @@ class Known(NamedTuple):
     step: int = 0
     evaluated: int = -1
     changes: frozenset[tuple[int, str, float]] = frozenset()
+    scaled: int = 0
 
     def has(self, event: Event) -> bool:
         """Whether this event, or what was the same in a step that is done again, has come.
@@ -50,6 +52,8 @@ class Known(NamedTuple):
                 return event.step <= self.step
             case Evaluated():
                 return event.step <= self.evaluated
+            case LossScaled():
+                return event.step <= self.scaled
             case HyperparameterChanged():
                 return (event.step, event.name, event.value) in self.changes
         return False
@@ -63,13 +67,16 @@ class Known(NamedTuple):
                 return self._replace(step=event.step)
             case Evaluated():
                 return self._replace(evaluated=event.step)
+            case LossScaled():
+                return self._replace(scaled=event.step)
             case HyperparameterChanged():
                 return self._replace(changes=self.changes | {(event.step, event.name, event.value)})
         return self
 
     def back_at(self, step: int) -> Known:
         """After a rewind to that step, the steps behind it are to be told anew."""
-        return self._replace(step=min(self.step, step), evaluated=min(self.evaluated, step))
+        return self._replace(step=min(self.step, step), evaluated=min(self.evaluated, step),
+                             scaled=min(self.scaled, step))  # fmt: skip
 
 
 class Tale:
