@@ -43,8 +43,8 @@ def test_predictions_are_answered_by_the_runs(learner):
     learner.told("the time", "You said shorter, it is longer.")
     learner.predict("the gradient", "1")
     learner.told("the gradient", "You said 1, it is 8")
-    learner.choose("the loss", "32")
-    learner.told("the loss", "You said 32, it is 8 x 32, same rate.")
+    learner.choose("the loss", "8 x 32, 8 times the rate")
+    learner.told("the loss", "You said 8 x 32, 8 times the rate, it is 8 x 32, same rate.")
     learner.predict("the bytes", "4")
     learner.told("the bytes", "You said 4 times, ")
 
