@@ -297,3 +297,16 @@ def test_where_workers_cannot_start_one_error_says_why(monkeypatch, tmp_path):
         gone.rmdir()
         with pytest.raises(MeshError, match="in a directory that is gone"):
             Cluster(1)
+
+
+def test_a_client_that_is_closed_while_a_launch_begins_is_told_as_that(monkeypatch):
+    before = ClientSide.install
+
+    def install(side):
+        side.client.close()
+        return before(side)
+
+    with Cluster(1) as cluster, Client(cluster.client.scheduler.address) as client:
+        monkeypatch.setattr(ClientSide, "install", install)
+        with pytest.raises(MeshError, match=r"the connection to the cluster is closed\ngiven: a Client that is closed"):
+            launch(programs.where, client=client)

@@ -7,6 +7,7 @@ import pytest
 
 import lab
 from lab.errors import ArgumentError, MeshError, TransformError
+from lab.events import record
 from lab.events.catalogue import ChunkMoved, CollectiveStarted
 from lab.graph.passes import optimized
 from lab.parallel import Link, axis, pmap, predict, run_ranks
@@ -201,3 +202,39 @@ def test_ranks_that_call_other_collectives_are_told():
         run_ranks(program, world_size=2, timeout=5.0)
     with pytest.raises(TransformError, match="axis_size needs the other members"):
         around_the_ring(np.ones(2))
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "f"),
+    [
+        (((0, 1), (1, 2), (2, 0)), lambda x: lab.shift(x, axis_name="ranks")),
+        (((0, 2), (1, 0), (2, 1)), lambda x: lab.shift(x, by=-1, axis_name="ranks")),
+        (((0, 2), (1, 1)), lambda x: lab.permute(x, pairs=((0, 2), (1, 1)), axis_name="ranks")),
+        (((2, 0),), lambda x: lab.permute(x, pairs=((2, 0),), axis_name="ranks")),
+    ],
+    ids=["shift", "shift back", "one keeps its own", "one pair"],
+)
+def test_what_is_shifted_or_permuted_is_told_chunk_by_chunk(pairs, f):
+    x = np.arange(6.0).reshape(3, 2)
+
+    def program(comm):
+        with axis(comm):
+            return f(lab.tensor(x[comm.rank])).numpy()
+
+    with record(kinds=[ChunkMoved]) as rec:
+        found = run_ranks(program, world_size=3)
+    np.testing.assert_array_equal(np.stack(found), lab.vmap(f, axis_name="ranks")(x).numpy())
+    assert sorted((event.src, event.dst, event.n_bytes) for event in rec) == sorted(
+        (src, dst, 16) for src, dst in pairs if src != dst
+    )
+
+
+def test_a_permutation_carries_what_cannot_be_added():
+    def program(comm):
+        with axis(comm):
+            return lab.permute(np.array([comm.rank == 0]), pairs=((0, 1),), axis_name="ranks").numpy().tolist()
+
+    assert run_ranks(program, world_size=2) == [[False], [True]]
