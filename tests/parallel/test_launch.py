@@ -9,6 +9,7 @@ from lab.errors import ArgumentError, DTypeError, MeshError, RunError
 from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
 from lab.parallel.cluster import lease
 from lab.parallel.cluster.cluster import Cluster, launch
+from lab.parallel.cluster.dask_side.client import ClientSide
 from lab.parallel.ranks.threads import run_local
 from tests.parallel import programs
 from tests.slices import sliced

@@ -66,7 +66,7 @@ class OfRanks:
         return self._comm.all_to_all(x)
 
     def permute(self, x: Any, pairs: Pairs) -> Any:
-        """By the plan "shift" where each rank gives to the next, else by a plan of these pairs; zeros for who gets none."""
+        """By the plan "shift" where each rank gives to the next, else by a plan of these pairs."""
         comm, x = self._comm, np.array(x)
         if pairs == circle(1, comm.world_size):
             comm.run_(x, "shift", "direct")

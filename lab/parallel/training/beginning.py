@@ -36,7 +36,7 @@ def begin_alike(comm: Comm, training: Training) -> None:
         >>> data = (np.zeros((4, 2), "float32"), np.zeros((4, 1), "float32"))
         >>> def program(comm):
         ...     model = mlp(2, 3, 1, rng=comm.rank)
-        ...     begin_alike(comm, Training(model, Loader(data, 2, rng=0), None, ops.mse_loss, SGD(model.parameters()),
+        ...     begin_alike(comm, Training(model, Loader(data, 2, rng=0), None, ops.mse, SGD(model.parameters()),
         ...                                n_epochs=1, measure_every=0))
         ...     return sum(float(np.abs(p.value).sum()) for p in model.parameters())
         >>> len(set(run_ranks(program, world_size=3)))
@@ -74,4 +74,5 @@ def _tensors(training: Training) -> list[Tensor]:
 def _joined(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """One flat array; of bytes where they have not all one dtype."""
     flat = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
-    return np.concatenate(flat if len({array.dtype for array in flat}) == 1 else [array.view(np.uint8) for array in flat])
+    is_one = len({array.dtype for array in flat}) == 1
+    return np.concatenate(flat if is_one else [array.view(np.uint8) for array in flat])
