@@ -52,6 +52,8 @@ _ROOMS: dict[str, str] = {
     "lab.ops.pairing": "axis_index",
     "lab.precision": "autocast",
     "lab.training": "Accumulation Counted evaluate fit last_run runs step_through",
+    "lab.training.means": "compare_means",
+    "lab.training.micro_batches": "measure_accumulation",
     "lab.transforms": "check_grads checkpoint cond custom_jvp custom_vjp fori_loop grad hessian hvp jacfwd jacrev jit "
     "jvp linearize numeric_gradient numeric_jacobian scan symbolic value_and_grad vjp vmap while_loop",
 }

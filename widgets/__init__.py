@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from widgets.views.data_parallel.view import DataParallelView as DataParallelView
     from widgets.views.difference.view import DifferenceView as DifferenceView
     from widgets.views.dual.view import DualView as DualView
+    from widgets.views.experiments.accumulation import AccumulationView as AccumulationView
     from widgets.views.experiments.buckets import BucketView as BucketView
     from widgets.views.experiments.building import BuildView as BuildView
     from widgets.views.experiments.calls import CallsView as CallsView
     from widgets.views.experiments.cost import CostView as CostView
     from widgets.views.experiments.errors import ErrorView as ErrorView
+    from widgets.views.experiments.means import MeansView as MeansView
     from widgets.views.experiments.memory import MemoryView as MemoryView
     from widgets.views.experiments.memory_plan import MemoryPlanView as MemoryPlanView
     from widgets.views.experiments.orders import OrdersView as OrdersView
@@ -71,7 +73,8 @@ _HOME: dict[str, str] = {
     "DualView": "views.dual.view", "VisitsView": "views.visits.view",
     "BroadcastView": "views.broadcast.view", "VmapView": "views.vmap.view", "LayersView": "views.layers.view",
     "ClusterPanel": "panel", "OrdersView": "views.experiments.orders", "SpreadView": "views.experiments.spread",
-    "BucketView": "views.experiments.buckets",
+    "BucketView": "views.experiments.buckets", "AccumulationView": "views.experiments.accumulation",
+    "MeansView": "views.experiments.means",
     "RecoveryView": "views.training.recovery",
     "PipelineView": "views.pipeline.view", "ClusterView": "views.cluster.view",
     "ErrorView": "views.experiments.errors", "CostView": "views.experiments.cost",

@@ -3,6 +3,8 @@
 from lab.events.arrays import Arrays
 from lab.events.bus import Batch, Bus, Detail, Listener, Row, bus
 from lab.events.catalogue import (
+    AccumulationBegun,
+    AccumulationMeasured,
     ActionFinished,
     ActionStarted,
     ActivationMoved,
@@ -46,6 +48,8 @@ from lab.events.catalogue import (
     LeafUsed,
     LinkFitted,
     LossScaled,
+    MeansBegun,
+    MeansStepped,
     MemoryBegun,
     MemoryPlanBegun,
     MemoryPlanMade,
@@ -110,6 +114,10 @@ from lab.events.recording import Recording, record
 from lab.events.table import Columns
 
 __all__ = [
+    "AccumulationBegun",
+    "AccumulationMeasured",
+    "MeansBegun",
+    "MeansStepped",
     "LinkFitted",
     "RootLinkBegun",
     "RootLinkMeasured",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lab.events.catalogue import (
+    AccumulationBegun,
+    AccumulationMeasured,
     ActionFinished,
     ActionStarted,
     ActivationMoved,
@@ -37,6 +39,8 @@ from lab.events.catalogue import (
     LayerMeasured,
     LeafUsed,
     LinkFitted,
+    MeansBegun,
+    MeansStepped,
     MemoryBegun,
     MemorySampled,
     MethodRefused,
@@ -276,6 +280,11 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     MemoryBegun: lambda e, _: short(f"memory of {', '.join(e.ways)}"),
     MemorySampled: lambda e, _: f"{e.way}, {e.phase} of {e.op}: {e.n_bytes:,} bytes are held",
     PeakFound: lambda e, _: f"{e.way}: at most {e.n_bytes:,} bytes",
+    AccumulationBegun: lambda e, _: f"steps by size of the micro-batches, {counted(e.batch_size, 'example')}",
+    AccumulationMeasured: lambda e, _: f"{counted(e.n_micro, 'micro-batch', 'micro-batches')}: at most "
+    f"{e.peak_bytes:,} bytes, {digits(e.elapsed_ms)} ms",
+    MeansBegun: lambda e, _: f"trainings with {e.n_micro} micro-batches, weighed in several ways",
+    MeansStepped: lambda e, _: f"{e.way}, step {e.step}: loss {digits(e.loss)}",
 }
 """A line for each kind of the lab; others are told by their fields."""
 

@@ -2,6 +2,7 @@
 
 from lab.nn.activations import ReLU, Sigmoid, Softmax, Tanh
 from lab.nn.batchnorm import BatchNorm1d, BatchNorm2d
+from lab.nn.convnet import convnet
 from lab.nn.convolution import (
     AvgPool1d,
     AvgPool2d,
@@ -49,6 +50,7 @@ __all__ = [
     "Transformer",
     "TransformerBlock",
     "bce_with_logits",
+    "convnet",
     "cross_entropy",
     "huber",
     "kaiming",

@@ -29,7 +29,7 @@ class Evaluation:
 
     Attributes:
         loss: mean over the examples, or over what a `Counted` loss counts.
-        accuracy: share of right answers, 0 to 1; nan where targets are not classes.
+        accuracy: share of right answers, 0 to 1, where an example may have several; nan where targets are not classes.
 
     Example:
         >>> Evaluation(0.031, 0.975, 360), Evaluation(0.2, math.nan, 50)
@@ -87,7 +87,7 @@ def evaluate(
     refuse_what_cannot_be_evaluated(model, loss)
     dataset = as_dataset(data)
     was_training = isinstance(model, Module) and model.training
-    total, n_counted, n_right = 0.0, 0.0, 0.0
+    total, n_counted, n_right, n_targets = 0.0, 0.0, 0.0, 0
     if was_training:
         model.eval()  # type: ignore[attr-defined]
     try:
@@ -98,11 +98,11 @@ def evaluate(
                 with nullcontext() if counted else np.errstate(invalid="ignore", divide="ignore"):  # a mean of nothing
                     prediction, found = loss_of(model, loss, batch)
                 total, n_counted = total + (found.item() * counted if counted else 0.0), n_counted + counted
-                n_right += _n_right(prediction, batch.targets)
+                n_right, n_targets = n_right + _n_right(prediction, batch.targets), n_targets + batch.targets.size
     finally:
         if was_training:
             model.train()  # type: ignore[attr-defined]
-    return Evaluation(total / n_counted if n_counted else math.nan, n_right / len(dataset), len(dataset))
+    return Evaluation(total / n_counted if n_counted else math.nan, n_right / n_targets, len(dataset))
 
 
 def _n_right(prediction: object, targets: npt.NDArray[Any]) -> float:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from lab.events import (
+    AccumulationBegun,
+    AccumulationMeasured,
     ActionFinished,
     BackwardFinished,
     BackwardStarted,
@@ -32,6 +34,7 @@ from lab.events import (
     JacobianCompared,
     LayerMeasured,
     LeafUsed,
+    MeansStepped,
     MemoryPlanMade,
     MemorySampled,
     NodeVisited,
@@ -597,6 +600,36 @@ def buckets(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
         assert np.allclose(traces["shown above"]["y"], rows["elapsed_ms"][at])
 
 
+def accumulation(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """Bytes and times of each size, a cross where the limit is passed."""
+    rows, begun = rec.columns(AccumulationMeasured, 0, p), rec.columns(AccumulationBegun, 0, p)
+    traces = {trace["name"]: trace for trace in drawn["traces"]}
+    held = traces["held at most"]
+    assert held["x"] == traces["median step"]["x"] == rows["micro_batch"].tolist()
+    assert np.allclose(traces["median step"]["y"], rows["elapsed_ms"])
+    scale = rows["peak_bytes"] / np.array(held["y"])
+    assert np.allclose(scale, scale[0])
+    if "limit" in traces:
+        assert np.allclose(np.array(traces["limit"]["y"]) * scale[0], begun["limit_bytes"][-1])
+
+
+def means(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
+    """A line for each way, as high as its losses; below, for all but the first, how far they are from that."""
+    rows = rec.columns(MeansStepped, 0, p)
+    ways = list(dict.fromkeys(rows["way"]))
+    above, below = drawn["traces"][: len(ways)], drawn["traces"][len(ways) :]
+    assert [trace["name"] for trace in above] == ways
+    assert [trace["name"] for trace in below] == ways[1:]
+    losses = {way: rows["loss"][rows["way"] == way] for way in ways}
+    top = 1.25 * losses[ways[0]].max()
+    for trace in above:  # what leaves the frame is a gap
+        assert trace["y"] == [y if y <= top else None for y in losses[trace["name"]]]
+    for trace in below:
+        mine = losses[trace["name"]]
+        apart = np.maximum(np.abs(mine - losses[ways[0]][: len(mine)]), 1e-9)
+        assert trace["y"] == [y if y <= 10 else None for y in apart]
+
+
 def orders(rec: Recording, p: int, k: int, drawn: Drawn) -> None:
     """Two bars for each order: entries that are not exact, and those unlike the first order's."""
     rows = rec.columns(OrderMeasured, 0, p)
@@ -674,6 +707,7 @@ BY_TITLE = {
     "Times of collectives": times, "The link of the root": root_link,
     "All-reduce, naive": ring, "Broadcast": ring, "Data parallel": replicas,
     "Size of the buckets": buckets,
+    "Size of the micro-batches": accumulation, "Means of micro-batches": means,
     "Spread of replicas": spread, "Orders of addition": orders, "A worker is killed": recovery,
     "Pipeline": pipeline, "Workers": workers,
 }  # fmt: skip

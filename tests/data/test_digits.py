@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lab.config import settings
-from lab.data import digits
+from lab.data import digits, digits28
 from lab.data.digits import FILE, _read
 from lab.errors import ArgumentError, DataError
 
@@ -68,3 +68,23 @@ def test_a_damaged_file_is_refused(tmp_path):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"the digits cannot be read\ngiven: digits.npz: No such file"):
         _read(tmp_path / "digits.npz")
+
+
+def test_larger_images_are_what_linear_interpolation_by_numpy_makes():
+    small, large = digits("test", flat=False), digits28("test")
+    assert large.inputs.shape == (360, 1, 28, 28)
+    assert large.inputs.dtype == np.float32
+    assert np.array_equal(large.targets, small.targets)
+    places, centres = (np.arange(28) + 0.5) * 8 / 28 - 0.5, np.arange(8)
+    for image, found in zip(small.inputs[:5], large.inputs[:5, 0], strict=True):
+        taller = np.array([np.interp(places, centres, column) for column in image.T]).T
+        wider = np.array([np.interp(places, centres, row) for row in taller])
+        np.testing.assert_allclose(found, wider, rtol=0, atol=1e-6)
+
+
+def test_larger_digits_have_the_splits_of_the_small_ones():
+    train, test = digits28(n_test=100, rng=1)
+    assert (len(train), len(test)) == (1697, 100)
+    assert np.array_equal(test.targets, digits("test", n_test=100, rng=1).targets)
+    with settings(dtype="float64"):
+        assert digits28("all").inputs.dtype == np.float64

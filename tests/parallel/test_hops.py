@@ -8,7 +8,7 @@ import pytest
 
 import lab
 from lab.errors import RunError
-from lab.events import ChunkMoved, CollectiveStarted, CollectiveFinished, ReplicaAdvanced, StepFinished, record
+from lab.events import ChunkMoved, CollectiveFinished, CollectiveStarted, ReplicaAdvanced, StepFinished, record
 from lab.parallel import COLLECTIVES, DataParallel, Pipeline, run_ranks
 from lab.parallel.paper.plans import plan_steps
 from lab.parallel.ranks.hops import Allowed, AtHop, Hops

@@ -23,11 +23,13 @@ from widgets.views.contributions.view import ContributionView
 from widgets.views.data_parallel.view import DataParallelView
 from widgets.views.difference.view import DifferenceView
 from widgets.views.dual.view import DualView
+from widgets.views.experiments.accumulation import AccumulationView
 from widgets.views.experiments.buckets import BucketView
 from widgets.views.experiments.building import BuildView
 from widgets.views.experiments.calls import CallsView
 from widgets.views.experiments.cost import CostView
 from widgets.views.experiments.errors import ErrorView
+from widgets.views.experiments.means import MeansView
 from widgets.views.experiments.memory import MemoryView
 from widgets.views.experiments.memory_plan import MemoryPlanView
 from widgets.views.experiments.orders import OrdersView
@@ -153,6 +155,10 @@ EXHIBITS: list[Exhibit] = [
             GradientView, "training", opens_at_end=True),
     Exhibit("Layers", "What each layer gives, the gradient that comes back, its dead units: first step and last.",
             LayersView, "training", opens_at_end=True),
+    Exhibit("Size of the micro-batches", "The same update in smaller parts: less is held at a time, and below some "
+            "size the step takes longer.", AccumulationView, "accumulation", opens_at_end=True),
+    Exhibit("Means of micro-batches", "Weighed by what was counted they follow whole batches; two usual mistakes "
+            "do not.", MeansView, "means", opens_at_end=True),
     Exhibit("All-reduce, ring", "Chunks travel around; which parts are in them, and how many bytes each rank sent.",
             RingView, "ring"),
     Exhibit("All-reduce as a matrix", "The same run: bytes from each rank to each other, and whose parts are where.",

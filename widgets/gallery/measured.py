@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from lab.autograd.tensor import tensor
+from lab.data import ALPHABET, digits28, lines
 from lab.data.overlap import measure_prefetch
 from lab.events import CacheHit, Recording, Traced, record
 from lab.experiments.building import measure_build
@@ -23,7 +24,11 @@ from lab.experiments.rule import measure_rule
 from lab.experiments.schedule import measure_schedule
 from lab.experiments.slopes import measure_slopes
 from lab.experiments.swell import measure_swell
+from lab.nn import Embedding, Linear, Sequential, convnet
 from lab.ops import cross_entropy, exp, gelu, layer_norm, maximum, sin, softmax, square, tanh
+from lab.training import Counted
+from lab.training.means import compare_means
+from lab.training.micro_batches import SIZES, measure_accumulation
 from lab.transforms import checkpoint, custom_vjp, grad, jit, value_and_grad
 
 
@@ -37,6 +42,13 @@ def normed(x: Any) -> Any:
     if x.shape[0] > 2:
         return x / x.shape[0]
     return 10.0 * x
+
+
+def over_tokens(prediction: Any, targets: Any) -> Any:
+    """The mean over what is no padding, -1."""
+    is_token = targets >= 0
+    each = cross_entropy(prediction, np.maximum(targets, 0), reduction="none")
+    return (each * is_token).sum() / is_token.sum()
 
 
 class Measured:
@@ -187,6 +199,26 @@ class Measured:
         step = grad(network, (1, 2, 3))
         step.__name__ = "the gradients of three layers with gelu"
         return measure_plan(step, x, *weights).recording
+
+    @cached_property
+    def accumulation(self) -> Recording:
+        """Steps of a convolutional network on images of digits, in micro-batches of several sizes."""
+        self._say("Steps by size of the micro-batches ...")
+        train, model = digits28("train"), partial(convnet, 28, (1, 8, 16), 10, rng=0)
+        return measure_accumulation(model, (train.inputs, train.targets), (*SIZES, 8, 4), limit=8 << 20).recording
+
+    @cached_property
+    def means(self) -> Recording:
+        """Lines of text, of which each has its number of characters: micro-batches of one line."""
+        self._say("Micro-batches weighed rightly and wrongly ...")
+        train, _ = lines(n_places=48)
+        loss = Counted(over_tokens, lambda targets: (targets >= 0).sum(axis=1))
+
+        def model() -> Sequential:
+            return Sequential(Embedding(len(ALPHABET), 16, rng=0), Linear(16, len(ALPHABET), rng=1))
+
+        data = train.inputs, train.targets
+        return compare_means(model, data, 8, loss=loss, batch_size=8, learning_rate=2.0).recording
 
     @cached_property
     def prefetch(self) -> Recording:

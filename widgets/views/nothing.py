@@ -6,6 +6,7 @@ The learner may have taken the wrong view or the wrong recording; so both ways o
 from __future__ import annotations
 
 from lab.events import (
+    AccumulationBegun,
     ActionFinished,
     BucketsBegun,
     BuildBegun,
@@ -15,6 +16,7 @@ from lab.events import (
     CostBegun,
     EquationRan,
     ErrorsBegun,
+    MeansBegun,
     MemoryBegun,
     NodeVisited,
     OpBatched,
@@ -45,6 +47,7 @@ SHOWN_BY = {ActionFinished: "PipelineView", ReplicaAdvanced: "DataParallelView",
             CapturesBegun: "CaptureView", Traced: "RetraceView",
             TimesBegun: "TimesView", RootLinkBegun: "RootLinkView", SpreadBegun: "SpreadView",
             OrderMeasured: "OrdersView", BucketsBegun: "BucketView",
+            AccumulationBegun: "AccumulationView", MeansBegun: "MeansView",
             EquationRan: "ScheduleView", StageRan: "PrefetchView",
             OpRecorded: "GraphView", RankStarted: "ClusterView"}  # fmt: skip
 """The view for what was recorded, the first that fits."""

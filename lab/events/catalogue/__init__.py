@@ -3,6 +3,7 @@
 One list, because it is also the schema of the recording file: a view or a test starts reading here.
 """
 
+from lab.events.catalogue.accumulation import AccumulationBegun, AccumulationMeasured, MeansBegun, MeansStepped
 from lab.events.catalogue.calls import (
     BuildBegun,
     BuildMeasured,
@@ -112,6 +113,10 @@ from lab.events.catalogue.training import (
 )
 
 __all__ = [
+    "AccumulationBegun",
+    "AccumulationMeasured",
+    "MeansBegun",
+    "MeansStepped",
     "LinkFitted",
     "RootLinkBegun",
     "RootLinkMeasured",
