@@ -70,7 +70,7 @@ def test_it_is_one_collective_that_is_told_and_none_where_a_rank_is_alone():
     for world_size, n_told in ((1, 0), (3, 3)):
         with record(kinds=[CollectiveStarted]) as rec:
             run_ranks(lambda comm, payload: begin_alike(comm, unpacked(payload)), drifting(), world_size=world_size)
-        assert [(event.operation, event.algorithm) for event in rec] == [("broadcast", "tree")] * n_told
+        assert [(event.operation, event.algorithm) for event in rec] == [("broadcast", "pipelined")] * n_told
 
 
 def test_tensors_of_several_dtypes_go_in_the_same_broadcast():

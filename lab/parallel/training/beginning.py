@@ -17,8 +17,8 @@ from lab.parallel.ranks.runtime import Comm
 from lab.training.standing import named_buffers
 from lab.training.trainer import Training
 
-ALGORITHM = "tree"
-"""Of the broadcast: no link carries more than a few copies, however many ranks there are."""
+ALGORITHM = "pipelined"
+"""Of the broadcast: from neighbour to neighbour, so each link carries one copy, and none that a ring does not have."""
 
 
 def begin_alike(comm: Comm, training: Training) -> None:
