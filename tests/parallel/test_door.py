@@ -196,3 +196,20 @@ def test_without_any_folder_for_a_socket_it_is_tcp(monkeypatch):
 def test_a_door_listens_on_this_machine_alone():
     with Listener("tcp") as door:
         assert door.socket.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+def test_a_rank_that_was_stopped_while_it_stood_in_the_door_calls_again(transport, monkeypatch):
+    monkeypatch.setattr(doors, "PATIENCE", 0.1)
+    sent_away, answer = threading.Event(), Doorkeeper._answer
+
+    def answers_late(keeper, visitor):
+        assert sent_away.wait(20)
+        answer(keeper, visitor)
+
+    monkeypatch.setattr(Doorkeeper, "_answer", answers_late)
+    meeting = Meeting(2, transport)
+    meeting.keepers[1].on_stranger = lambda reason: sent_away.set()
+    with meeting:
+        assert [sorted(mesh) for mesh in meeting.join()] == [[1], [0]]
+    assert meeting.keepers[1].strangers == 1

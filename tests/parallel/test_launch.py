@@ -9,6 +9,7 @@ from lab.errors import ArgumentError, DTypeError, MeshError, RunError
 from lab.events import ORIGIN, Origin, RankFinished, RankStarted, record
 from lab.parallel.cluster import lease
 from lab.parallel.cluster.cluster import Cluster, launch
+from lab.parallel.cluster.dask_side.client import ClientSide
 from lab.parallel.ranks.threads import run_local
 from tests.parallel import programs
 from tests.slices import sliced
@@ -297,3 +298,16 @@ def test_where_workers_cannot_start_one_error_says_why(monkeypatch, tmp_path):
         gone.rmdir()
         with pytest.raises(MeshError, match="in a directory that is gone"):
             Cluster(1)
+
+
+def test_a_client_that_is_closed_while_a_launch_begins_is_told_as_that(monkeypatch):
+    before = ClientSide.install
+
+    def install(side):
+        side.client.close()
+        return before(side)
+
+    with Cluster(1) as cluster, Client(cluster.client.scheduler.address) as client:
+        monkeypatch.setattr(ClientSide, "install", install)
+        with pytest.raises(MeshError, match=r"the connection to the cluster is closed\ngiven: a Client that is closed"):
+            launch(programs.where, client=client)

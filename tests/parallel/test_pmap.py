@@ -141,3 +141,11 @@ def test_on_workers_an_error_names_the_rank(cluster):
 
     with pytest.raises(RankError, match=r"the program raised on rank \d of 4"):
         pmap(f, cluster)(X)
+
+
+@pytest.mark.parametrize("on", [lambda cluster: cluster.client, lambda cluster: cluster.client.scheduler.address],
+                         ids=["client", "address"])  # fmt: skip
+def test_a_client_or_the_address_of_a_scheduler_serves_as_a_cluster_does(cluster, on):
+    same(pmap(normed, on(cluster))(X), lab.vmap(normed, axis_name="ranks")(X))
+    assert cluster.client.status == "running"
+    assert cluster.launch(lambda comm: comm.rank, world_size=2) == [0, 1]

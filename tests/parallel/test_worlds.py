@@ -7,11 +7,17 @@ import pytest
 
 import lab
 from lab.errors import ArgumentError, MeshError, TransformError
+from lab.events import record
 from lab.events.catalogue import ChunkMoved, CollectiveStarted
 from lab.graph.passes import optimized
+from lab.ops.pairing import circle
 from lab.parallel import Link, axis, pmap, predict, run_ranks
+from lab.parallel.ranks.axis import moving
 from tests.numerics import close
 from tests.parallel.worlds import PROGRAMS, around_the_ring, two_axes
+
+PERMUTED = [circle(-1, 4), ((0, 1), (1, 0))]
+"""By the programs, and by their gradients, where that is no shift to the next."""
 
 each = pytest.mark.parametrize("name", PROGRAMS)
 
@@ -71,7 +77,10 @@ def test_paper_has_the_hops_that_were_recorded(name):
     assert started
     for number, e in started.items():
         ran = [hop for hop in recording if isinstance(hop, ChunkMoved) and hop.collective == number]
-        paper = predict((e.operation, e.algorithm), n, e.n_bytes, Link(1e-5, 1e9), n_chunks=e.n_chunks).events
+        pairs = tuple(sorted((hop.src, hop.dst) for hop in ran))
+        assert e.operation != "permute" or pairs in PERMUTED
+        plan = moving(pairs) if e.operation == "permute" else (e.operation, e.algorithm)
+        paper = predict(plan, n, e.n_bytes, Link(1e-5, 1e9), n_chunks=e.n_chunks).events
         assert hops(ran, n, root=1 if e.operation == "broadcast" else 0) == hops(paper, n)
 
 
@@ -201,3 +210,39 @@ def test_ranks_that_call_other_collectives_are_told():
         run_ranks(program, world_size=2, timeout=5.0)
     with pytest.raises(TransformError, match="axis_size needs the other members"):
         around_the_ring(np.ones(2))
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pairs", "f"),
+    [
+        (((0, 1), (1, 2), (2, 0)), lambda x: lab.shift(x, axis_name="ranks")),
+        (((0, 2), (1, 0), (2, 1)), lambda x: lab.shift(x, by=-1, axis_name="ranks")),
+        (((0, 2), (1, 1)), lambda x: lab.permute(x, pairs=((0, 2), (1, 1)), axis_name="ranks")),
+        (((2, 0),), lambda x: lab.permute(x, pairs=((2, 0),), axis_name="ranks")),
+    ],
+    ids=["shift", "shift back", "one keeps its own", "one pair"],
+)
+def test_what_is_shifted_or_permuted_is_told_chunk_by_chunk(pairs, f):
+    x = np.arange(6.0).reshape(3, 2)
+
+    def program(comm):
+        with axis(comm):
+            return f(lab.tensor(x[comm.rank])).numpy()
+
+    with record(kinds=[ChunkMoved]) as rec:
+        found = run_ranks(program, world_size=3)
+    np.testing.assert_array_equal(np.stack(found), lab.vmap(f, axis_name="ranks")(x).numpy())
+    assert sorted((event.src, event.dst, event.n_bytes) for event in rec) == sorted(
+        (src, dst, 16) for src, dst in pairs if src != dst
+    )
+
+
+def test_a_permutation_carries_what_cannot_be_added():
+    def program(comm):
+        with axis(comm):
+            return np.asarray(lab.permute(np.array([comm.rank == 0]), pairs=((0, 1),), axis_name="ranks")).tolist()
+
+    assert run_ranks(program, world_size=2) == [[False], [True]]

@@ -268,6 +268,7 @@ class Launch:
         try:
             side.install()
         except (ImportError, AttributeError) as error:
+            require_running(self._client)  # a Client that is closed meanwhile has no scheduler to be asked
             raise MeshError(
                 "the cluster cannot load the lab",
                 given=error,

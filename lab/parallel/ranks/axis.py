@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +14,7 @@ from lab.errors import ArgumentError, TransformError
 from lab.ops.members import MEMBERS, Members, Pairs
 from lab.ops.pairing import circle
 from lab.ops.rows import add_rows
-from lab.parallel.paper.plans import COLLECTIVES, Plan
+from lab.parallel.paper.plans import COLLECTIVES, Plan, Recv, Send, Step
 from lab.parallel.ranks.runtime import Comm
 from lab.words import counted, shown
 
@@ -22,9 +23,6 @@ RANKS = "ranks"
 
 IN_ORDER = "naive"
 """The plan of an all-reduce that adds in the order of ranks, as a batch axis adds in the order of its members."""
-
-TAG = -(1 << 62)
-"""Of messages between two ranks that an op sends; no program should have it."""
 
 
 class OfRanks:
@@ -68,21 +66,32 @@ class OfRanks:
         return self._comm.all_to_all(x)
 
     def permute(self, x: Any, pairs: Pairs) -> Any:
-        """By the plan "shift" where each rank gives to the next, else as messages, of which no event tells."""
+        """By the plan "shift" where each rank gives to the next, else by a plan of these pairs."""
         comm, x = self._comm, np.array(x)
         if pairs == circle(1, comm.world_size):
             comm.run_(x, "shift", "direct")
             return x
-        out = np.zeros_like(x)
-        for src, dst in pairs:
-            if src == dst == comm.rank:
-                out = x
-            elif src == comm.rank:
-                comm.send(x, dst, TAG)
-        for src, dst in pairs:
-            if dst == comm.rank != src:
-                comm.recv(out, src, TAG)
-        return out
+        comm.run_(x, "permute", moving(pairs))
+        return x if comm.rank in {dst for _, dst in pairs} else np.zeros_like(x)
+
+
+@lru_cache(maxsize=256)
+def moving(pairs: Pairs) -> Plan:
+    """The plan of a permutation: all that moves does so in one step.
+
+    Example:
+        >>> from lab.parallel import run_local
+        >>> [int(x[0]) for x in run_local("permute", moving(((0, 2), (1, 1))), [np.array([r]) for r in range(3)])]
+        [0, 1, 0]
+    """
+
+    def direct(rank: int, world_size: int, n_chunks: int) -> Iterator[Step]:
+        out = [Send(dst, 0, n_chunks) for src, dst in pairs if src == rank != dst]
+        back = [Recv(src, 0, n_chunks, reduce=False) for src, dst in pairs if dst == rank != src]
+        if out or back:
+            yield (*out, *back)
+
+    return direct
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from lab.events.event import EVENTS, values_of
 from lab.events.gate import clock
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.ranks.shelves import NOBODY, SHELVES, Arrays, Kept
+from lab.parallel.training.beginning import begin_alike
 from lab.parallel.training.packing import unpacked
 from lab.parallel.training.steering import Grip, Steering
 from lab.parallel.training.tale import KINDS, Known, Noted, Tale
@@ -189,6 +190,7 @@ class Keeper:
             raise NothingKeptError("no rank has kept a state", given=f"launch {going.attempt + 1} of the run",
                               hint="the launcher begins again from the state that it has")  # fmt: skip
         if not going.base:
+            begin_alike(self._comm, self._training)
             self._training.begin(run)
             return going.source
         footing, arrays, noted = pickle.loads(going.base)  # noqa: S301 -- the launcher's own

@@ -51,6 +51,7 @@ class _Visitor:
     nonce: bytes
     due: int
     peer: int = -1  # -1: came to us, and we do not know who it is
+    since: float = 0.0
     got: bytes = b""
     answered: bool = False
 
@@ -85,14 +86,14 @@ class Doorkeeper:
         self._poll = select.poll()
         self._poll.register(door.socket, select.POLLIN)
         self._poll.register(alarm.fd, select.POLLIN)
-        calls = [peer for peer in addresses if peer > self.rank]
+        self._calls = [peer for peer in addresses if peer > self.rank]
         until = monotonic() + timeout
         try:
             while len(self._inside) < self.world_size - 1:
                 alarm.check()
                 self._require_time(until)
-                calls = [peer for peer in calls if not self._call(peer, addresses[peer])]
-                for fd, _ in self._poll.poll(20 if calls else 200):
+                self._calls = [peer for peer in self._calls if not self._call(peer, addresses[peer])]
+                for fd, _ in self._poll.poll(20 if self._calls else 200):
                     if fd == door.socket.fileno():
                         self._welcome(door.socket)
                     elif fd in self._standing:
@@ -133,7 +134,7 @@ class Doorkeeper:
                 given=f"{address}: {error}",
                 hint="its worker may have died; launch again",
             ) from error
-        self._stand(_Visitor(sock, float("inf"), secrets.token_bytes(NONCE), NONCE, peer))
+        self._stand(_Visitor(sock, float("inf"), secrets.token_bytes(NONCE), NONCE, peer, monotonic()))
         return True
 
     def _welcome(self, listening: socket.socket) -> None:
@@ -161,7 +162,7 @@ class Doorkeeper:
         except OSError:
             fits = False
         if not fits:
-            self._send_away(visitor, "does not listen")
+            self._parted(visitor, "does not listen")
 
     def _listen_to(self, visitor: _Visitor) -> None:
         try:
@@ -171,7 +172,7 @@ class Doorkeeper:
         except OSError:
             words = b""
         if not words:
-            self._send_away(visitor, "left without a proof")
+            self._parted(visitor, "left without a proof")
             return
         visitor.got, visitor.due = visitor.got + words, visitor.due - len(words)
         if visitor.due == 0:
@@ -211,6 +212,15 @@ class Doorkeeper:
     def _let_in(self, visitor: _Visitor, peer: int) -> None:
         self._forget(visitor)
         self._inside[peer] = visitor.sock
+
+    def _parted(self, visitor: _Visitor, reason: str) -> None:
+        """They hung up: as strangers do, or as a peer does to whom we were one, since we were stopped too long."""
+        if visitor.peer < 0 or monotonic() - visitor.since < PATIENCE:
+            self._send_away(visitor, reason)
+            return
+        self._forget(visitor)
+        visitor.sock.close()
+        self._calls.append(visitor.peer)
 
     def _send_away(self, visitor: _Visitor, reason: str) -> None:
         self._forget(visitor)

@@ -191,7 +191,12 @@ def _root(operation: str, hops: tuple[ChunkMoved, ...], n: int) -> int:
 
 
 def _wanted(operation: str, rank: int, root: int, n: int, pieces: tuple[Piece, ...]) -> tuple[Counts | None, ...]:
-    """Whose parts are to be in each piece at the end; for an unknown operation all of them, once."""
+    """Whose parts are to be in each piece at the end; for an unknown operation all of them, once.
+
+    A permutation promises nothing that its name would tell: its pairs are known to the program alone.
+    """
+    if operation == "permute":
+        return (None,) * len(pieces)
     if operation not in OPERATIONS or n > MOST_RANKS:
         return ((1,) * n,) * len(pieces)
     promise = _promised(operation, n, pieces[-1].stop)[(rank - root) % n]
