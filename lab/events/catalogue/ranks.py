@@ -221,6 +221,21 @@ class ReplicaAdvanced(Event):
 
 
 @event
+class GradientCompressed(Event):
+    """A hook of data-parallel training summed a rank's gradient over ranks, and perhaps sent less than all of it."""
+
+    step: int
+    n_bytes: int
+    """Of the gradient."""
+    n_bytes_sent: int
+    """By this rank, to all others, as counted where they left."""
+    norm: float
+    """Euclidean norm of this rank's gradient."""
+    residual_norm: float
+    """Of what it keeps for the next step; nan where nothing is kept."""
+
+
+@event
 class LaneBusy(Event):
     """A lane of a rank was busy for a while in a step of data-parallel training with buckets; told when all is done."""
 

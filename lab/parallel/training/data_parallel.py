@@ -19,6 +19,7 @@ from lab.events import (
     CollectiveFinished,
     CollectiveStarted,
     Event,
+    GradientCompressed,
     LaneBusy,
     RankFinished,
     RankLost,
@@ -35,12 +36,14 @@ from lab.kernels.blas import one_blas_thread
 from lab.optim.flat import FlatParameters
 from lab.parallel.cluster.cluster import Cluster
 from lab.parallel.cluster.preparing import prepared_by
+from lab.parallel.compression.hook import CommHook, require_hook
 from lab.parallel.paper.plans import Plan, plan_of
 from lab.parallel.ranks.runtime import Comm
 from lab.parallel.training.any_world import VirtualRank, require_any_world
 from lab.parallel.training.buckets import BucketRank, require_buckets
 from lab.parallel.training.cluster_job import ClusterJob
 from lab.parallel.training.eager_sums import MICRO_BATCH, STEP, EagerRank, require_sync
+from lab.parallel.training.hooked import HookedRank
 from lab.parallel.training.keeping import FIRST, Going, Keeper
 from lab.parallel.training.layers import NOTHING, SYNCHRONIZED, Chosen, Layers, chosen
 from lab.parallel.training.needs import need_of
@@ -64,11 +67,12 @@ _OF_RANKS = (
     *RECORDED, RankStarted, RankFinished, RankLost, TrainingResumed, ClockAligned, WorkerSeen, WorkerHandled,
     StrangerRefused,
 )  # fmt: skip
+_OF_REPLICAS = (ReplicaAdvanced, LaneBusy, StateKept, GradientCompressed)
 _OF_CHUNKS = (CollectiveStarted, ChunkMoved, CollectiveFinished)
 TOLD: dict[str, tuple[type[Event], ...]] = {
     "steps": _OF_RANKS,
-    "replicas": (*_OF_RANKS, ReplicaAdvanced, LaneBusy, StateKept),
-    "chunks": (*_OF_RANKS, ReplicaAdvanced, LaneBusy, StateKept, *_OF_CHUNKS),
+    "replicas": (*_OF_RANKS, *_OF_REPLICAS),
+    "chunks": (*_OF_RANKS, *_OF_REPLICAS, *_OF_CHUNKS),
 }
 """What the recording of a run on ranks takes, by how much is told."""
 
@@ -119,6 +123,9 @@ class DataParallel:
             Summing needs a core beside those that compute: with as many ranks as cores it makes a step longer.
         sync: with `fit(accumulate=...)`, when gradients are summed over ranks: once a "step" (what torch calls
             `no_sync`), or after each "micro-batch", which sends them as many times, for the same result.
+        comm_hook: sums gradients in place of `algorithm`: one of lab.parallel.compression, which send less, or your
+            own (`CommHook`). What it keeps from step to step is a rank's own: after the loss of a rank all begin
+            without it, so a run that lost one has other bits than one that did not.
 
     Raises:
         ArgumentError: no such detail, or another option that is none.
@@ -144,6 +151,7 @@ class DataParallel:
     shards: int = 8
     bucket_bytes: int | None = None
     sync: str = STEP
+    comm_hook: CommHook | None = None
 
     def __post_init__(self) -> None:
         refuse_what_is_no_option(self.cluster, self.world_size, self.timeout, self.wait, self.transport)
@@ -192,7 +200,9 @@ class DataParallel:
                                    self.batch_norm)  # fmt: skip
         bucket_bytes = require_buckets(self.bucket_bytes, self.deterministic, self.batch_norm)
         sync = require_sync(self.sync, {"bucket_bytes": bucket_bytes, "deterministic": self.deterministic})
-        return chosen(self.batch_norm, self.random, shards, bucket_bytes, sync)
+        hook = require_hook(self.comm_hook, {"bucket_bytes": bucket_bytes, "deterministic": self.deterministic,
+                                             "sync": sync if sync == MICRO_BATCH else ""})  # fmt: skip
+        return chosen(self.batch_norm, self.random, shards, bucket_bytes, sync, hook)
 
 
 @prepared_by(have_numba, rehearse=rehearsed)
@@ -233,6 +243,8 @@ def rank_of(
         return VirtualRank(comm, steering, algorithm, layers=layers, groups=groups, n_shards=choice.shards)
     if choice.bucket_bytes:
         return BucketRank(comm, steering, algorithm, layers=layers, groups=groups, bucket_bytes=choice.bucket_bytes)
+    if choice.comm_hook is not None:
+        return HookedRank(comm, steering, algorithm, layers=layers, groups=groups, hook=choice.comm_hook)
     if choice.sync == MICRO_BATCH:
         return EagerRank(comm, steering, algorithm, layers=layers, groups=groups)
     return Rank(comm, steering, algorithm, layers=layers, groups=groups)

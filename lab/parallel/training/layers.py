@@ -15,6 +15,7 @@ from lab.errors import ArgumentError
 from lab.nn import Module
 from lab.nn.batchnorm import BatchNorm1d
 from lab.nn.dropout import Dropout
+from lab.parallel.compression.hook import CommHook
 from lab.parallel.ranks.axis import RANKS, axis
 from lab.parallel.ranks.member import CONTROL
 from lab.parallel.ranks.runtime import Comm
@@ -34,12 +35,14 @@ class Chosen(NamedTuple):
     """Virtual ones, of any world."""
     bucket_bytes: int = 0
     sync: str = ""
+    comm_hook: CommHook | None = None
 
 
 NOTHING = Chosen()
 
 
-def chosen(batch_norm: object, random: object, shards: int = 0, bucket_bytes: int = 0, sync: str = "") -> Chosen:
+def chosen(batch_norm: object, random: object, shards: int = 0, bucket_bytes: int = 0, sync: str = "",
+           comm_hook: CommHook | None = None) -> Chosen:  # fmt: skip
     """The choice, if it is one.
 
     Raises:
@@ -53,7 +56,7 @@ def chosen(batch_norm: object, random: object, shards: int = 0, bucket_bytes: in
         if value is not None and not (isinstance(value, str) and value in ways):
             raise ArgumentError(f"there is no such way for {name}=", given=f"{name}={shown(value)}",
                                 hint=one_of(value, ways))  # fmt: skip
-    return Chosen(str(batch_norm or ""), str(random or ""), shards, bucket_bytes, sync)
+    return Chosen(str(batch_norm or ""), str(random or ""), shards, bucket_bytes, sync, comm_hook)
 
 
 def modules_of(model: object) -> list[Module]:
