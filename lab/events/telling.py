@@ -32,6 +32,7 @@ from lab.events.catalogue import (
     Evaluated,
     FaultFound,
     GradientCleared,
+    GradientCompressed,
     GradientStored,
     HyperparameterChanged,
     JacobianCompared,
@@ -39,6 +40,7 @@ from lab.events.catalogue import (
     LayerMeasured,
     LeafUsed,
     LinkFitted,
+    LossScaled,
     MeansBegun,
     MeansStepped,
     MemoryBegun,
@@ -217,6 +219,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: lambda e, _: short(f"run started: {e.model}, {e.optimizer}"),
     RunFinished: lambda e, _: f"run {e.state} after {counted(e.n_steps, 'step')}",
     StepFinished: lambda e, _: f"step {e.step}: loss {digits(e.loss)}",
+    LossScaled: lambda e, _: (
+        f"step {e.step} not made: a gradient overflowed; the loss is scaled by {digits(e.next_scale)} from now on"
+        if e.is_skipped else f"step {e.step}: loss scaled by {digits(e.scale)}"
+    ),
     Evaluated: lambda e, _: f"{e.split} at step {e.step}: loss {digits(e.loss)}, accuracy {digits(e.accuracy)}",
     ParameterMeasured: lambda e, _: f"{e.role} of {e.name} at step {e.step}: norm {digits(e.norm)}",
     LayerMeasured: lambda e, _: (
@@ -242,6 +248,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     OrderMeasured: lambda e, _: (
         f"sum over {counted(e.n_ranks, 'rank')} by {e.algorithm}: {e.n_inexact:,} of {e.n_entries:,} entries inexact, "
         f"at most {digits(e.max_ulp)} ulp"
+    ),
+    GradientCompressed: lambda e, _: (
+        f"gradient of {e.n_bytes:,} bytes at step {e.step}: {e.n_bytes_sent:,} bytes sent"
+        f"{f', {digits(e.residual_norm)} left for later' if e.residual_norm == e.residual_norm else ''}"
     ),
     LaneBusy: lambda e, _: (
         f"{e.lane} at step {e.step}: {e.kind}{f' {e.bucket}, {e.n_bytes:,} bytes' if e.bucket >= 0 else ''}, "
