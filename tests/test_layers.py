@@ -124,8 +124,10 @@ def test_a_view_stands_in_a_room_of_its_own_and_imports_no_other_view(path):
     assert sorted(m for m in views - shared if m.split(".")[2] != path.parts[2]) == []
 
 
-FLOORS_OF_PARALLEL = ("paper", "transport", "ranks", "compression", "news", "cluster", "training", "pipeline")
-"""From the ground up: values, sockets, what a rank holds, its events' way home, launches, training, pipelines."""
+FLOORS_OF_PARALLEL = ("paper", "transport", "ranks", "compression", "news", "cluster", "training", "local", "pipeline")
+"""From the ground up: values, sockets, what a rank holds, its events' way home, launches, training, pipelines.
+
+`compression` is what a hook does with gradients, `local` is training in rounds."""
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parts[1] == "parallel" and len(p.parts) > 3], ids=str)

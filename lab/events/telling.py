@@ -58,6 +58,7 @@ from lab.events.catalogue import (
     RankLost,
     RankStarted,
     ReplicaAdvanced,
+    ReplicaMet,
     RootLinkBegun,
     RootLinkMeasured,
     RuleApplied,
@@ -236,6 +237,10 @@ WORDS: Mapping[type[Event], Callable[..., str]] = {
     WorkerHandled: lambda e, _: f"worker {e.worker} was {e.action} by hand",
     TrainingResumed: lambda e, _: (
         f"training resumed from step {e.step} on {counted(e.world_size, 'rank')}, state from {e.source}"
+    ),
+    ReplicaMet: lambda e, _: (
+        f"rank met {e.group or 'all ranks'} after {counted(e.n_steps, 'step')} of its own, {digits(e.distance)} from"
+        " the mean"
     ),
     StateKept: lambda e, _: f"state of step {e.step} kept, {e.n_bytes:,} bytes",
     SnapshotWritten: lambda e, _: short(f"step {e.step} written to {e.path}, {e.n_bytes:,} bytes"),

@@ -2,6 +2,8 @@
 
 from lab.parallel.cluster.cluster import Cluster, launch
 from lab.parallel.cluster.launching import Launch
+from lab.parallel.local.local_sgd import LocalSGD
+from lab.parallel.local.outer import Outer
 from lab.parallel.mapped import pmap
 from lab.parallel.paper.check_plan import PlanReport, check_plan
 from lab.parallel.paper.check_schedule import ScheduleReport, Slot, check_schedule
@@ -57,7 +59,9 @@ __all__ = [
     "Hop",
     "Launch",
     "Link",
+    "LocalSGD",
     "Network",
+    "Outer",
     "Paced",
     "Pipeline",
     "Plan",

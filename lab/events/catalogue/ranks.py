@@ -236,6 +236,26 @@ class GradientCompressed(Event):
 
 
 @event
+class ReplicaMet(Event):
+    """A rank of Local SGD met others after steps of its own: what they had become was averaged."""
+
+    step: int
+    """The last of these steps."""
+    n_steps: int
+    """Since it last met these ranks."""
+    group: str
+    """Who met; "" for all ranks."""
+    distance: float
+    """From its own parameters to the mean, before the meeting, as a Euclidean norm."""
+    n_bytes: int
+    """Of what it brought: what collectives sent of it is told by them."""
+    alone_ms: float
+    """Of its own steps since it last met anybody."""
+    met_ms: float
+    """From the end of these steps to the end of the meeting, with the time that it waited for others."""
+
+
+@event
 class LaneBusy(Event):
     """A lane of a rank was busy for a while in a step of data-parallel training with buckets; told when all is done."""
 

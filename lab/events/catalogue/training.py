@@ -60,7 +60,7 @@ class LossScaled(Event):
     scale: float
     next_scale: float
     is_skipped: bool
-    """A gradient overflowed: the step changed no parameter, on any rank."""
+    """A gradient overflowed: the step changed no parameter, on any rank; in a round of Local SGD, some rank's step."""
 
 
 @event

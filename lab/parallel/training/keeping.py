@@ -135,14 +135,18 @@ def going_on(going: Going, training: Training, payload: bytes, serial: int, *, a
 class Keeper:
     """One rank's states.
 
+    Args:
+        more: arrays that are kept with them, alike on all ranks, and begin at 0 where no rank has any.
+
     Attributes:
         tale: what this rank has in common with all others to tell.
     """
 
     def __init__(
-        self, comm: Comm, steering: Steering, training: Training, going: Going
+        self, comm: Comm, steering: Steering, training: Training, going: Going, more: Arrays = ()
     ) -> None:
         self._comm, self._steering, self._training, self._going = comm, steering, training, going
+        self._more = more
         self._number, self._step = going.attempt * STRIDE, 0
         self.tale = Tale(going.known, speaks=comm.rank == 0)
         self.tale.number = self._number
@@ -168,7 +172,7 @@ class Keeper:
         self._step = self._training.step
         about = About(footing_of(self._training), grip, self.tale.noted)
         shelf = SHELVES.of(self._going.key, self._comm.rank)
-        n_bytes = shelf.put(self._number, about, arrays_of(self._training))
+        n_bytes = shelf.put(self._number, about, [*arrays_of(self._training), *self._more])
         self._number += 1
         self.tale.number = self._number
         if bus.listeners and any(listener.wants(StateKept) for listener in bus.listeners):
@@ -214,7 +218,10 @@ class Keeper:
         number, source = int(newest[survivors].min()) + NOBODY, int(survivors[0])
         kept = SHELVES.state(key, number) if newest[comm.rank] else None
         about, arrays = self._shared(kept, source, [peer for peer in range(comm.world_size) if not newest[peer]])
-        stand_on(self._training, about.footing, arrays)
+        n_own = len(arrays) - len(self._more)
+        stand_on(self._training, about.footing, arrays[:n_own])
+        for mine, other in zip(self._more, arrays[n_own:], strict=True):
+            mine[...] = other
         self._step = about.footing.step
         self.tale.tell_again(about.noted, number)
         self.tale.number = self._number

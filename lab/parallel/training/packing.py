@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from lab.errors import ArgumentError
 from lab.parallel.transport.sending import dumps
 from lab.training.trainer import Training
+
+T = TypeVar("T", bound=Training)
 
 
 def packed(training: Training) -> bytes:
@@ -31,9 +33,13 @@ def packed(training: Training) -> bytes:
         raise
 
 
-def unpacked(payload: bytes) -> Training:
-    """The copy of the training on a rank."""
-    return Training(**pickle.loads(payload))  # noqa: S301 -- it came over the cluster's own connection
+@overload
+def unpacked(payload: bytes) -> Training: ...
+@overload
+def unpacked(payload: bytes, kind: type[T]) -> T: ...
+def unpacked(payload: bytes, kind: type[Training] = Training) -> Training:
+    """The copy of the training on a rank; `kind` is what it shall be there."""
+    return kind(**pickle.loads(payload))  # noqa: S301 -- it came over the cluster's own connection
 
 
 def rehearsed(payload: bytes, *_: object) -> None:

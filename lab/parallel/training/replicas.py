@@ -93,10 +93,10 @@ class Rank:
         words[-1] = bool(self.lacking)
         words = self.steering.agree(words)
         if words[-1]:
-            self._refuse_unused()
+            self._refuse_unused(lacks_all=not self._shard.share)
         return Verdict(float(words[0]), first_of(words[1:-1]))
 
-    def _refuse_unused(self) -> None:
+    def _refuse_unused(self, *, lacks_all: bool) -> None:
         """Some rank's examples have no gradient for a parameter: 0, if another rank's have one.
 
         Raises:
@@ -104,7 +104,7 @@ class Rank:
         """
         lacking = np.zeros(len(self._numbers), np.int64)
         lacking[[self._numbers[id(p)] for p in self.lacking or ()]] = 1
-        if not self._shard.share:
+        if lacks_all:
             lacking[:] = 1
         for start in range(0, len(lacking), CONTROL):
             lacking[start : start + CONTROL] = self.comm.agree(lacking[start : start + CONTROL].copy())
