@@ -6,6 +6,7 @@ what nobody has moved stays to the bit, and all who meet have the same bits afte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -136,7 +137,7 @@ class Meeting:
             for slots in self._optimizer.slots:
                 for name, vector in slots.items():
                     slots[name][...] = self._summed(vector, share)
-        return far**0.5
+        return math.sqrt(far)
 
     @property
     def n_bytes(self) -> int:

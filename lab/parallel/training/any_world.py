@@ -159,7 +159,7 @@ class VirtualRank(Rank):
         words[-1] = bool(self.lacking)
         words = self.steering.agree(words)
         if words[-1]:
-            self._refuse_unused()
+            self._refuse_unused(lacks_all=not self._shard.share)
         return Verdict(tree_sum(words[: self._n_shards].tolist()), first_of(words[self._n_shards : -1]))
 
     def culprit(self, is_guilty: bool) -> int:
