@@ -8,7 +8,7 @@ import pytest
 import lab
 from lab.data import Dataset, Loader, digits
 from lab.errors import ArgumentError, GradientError
-from lab.events import ChunkMoved, Evaluated, ReplicaMet, StepFinished, record
+from lab.events import ChunkMoved, CollectiveStarted, Evaluated, ReplicaMet, StepFinished, record
 from lab.nn import BatchNorm1d, Dropout, Linear, Sequential, mlp
 from lab.optim import SGD, Adam
 from lab.parallel import LocalSGD, Outer, run_ranks
@@ -61,7 +61,7 @@ def goes(comm, payload, rhythm, outer=MEAN, state=LOCAL, orders=()):
     """Train to the end; this rank's parameters, what it told, and the bytes that came in collectives."""
     ordered(comm, orders)
     found = []
-    with record(kinds=[StepFinished, Evaluated, ReplicaMet, ChunkMoved]) as rec:
+    with record(kinds=[StepFinished, Evaluated, ReplicaMet, CollectiveStarted, ChunkMoved]) as rec:
         standing = train_locally(comm, payload, "run", rhythm, outer, state)
     if standing is not None:
         copy = unpacked(payload)
@@ -212,12 +212,18 @@ def test_what_is_evaluated_is_what_all_ranks_have_at_the_end_of_a_round():
     assert seen[-1].loss == pytest.approx(evaluate(model, test).loss, abs=1e-12)
 
 
+def bytes_of_sums(events):
+    """What came to a rank while parameters were averaged; the broadcast of the beginning is no sum."""
+    sums = {event.collective for event in of(CollectiveStarted, events) if event.operation == "all_reduce"}
+    return sum(event.n_bytes for event in of(ChunkMoved, events) if event.collective in sums)
+
+
 @pytest.mark.parametrize("state", [LOCAL, AVERAGED])
 def test_bytes_fall_as_the_number_of_meetings(state):
     came = {}
     for every in (1, 4, 16):
         _, told, _ = trained(job("momentum", n=160, batch_size=40, epochs=4), Rhythm(every), MEAN, state)
-        came[every] = [sum(event.n_bytes for event in of(ChunkMoved, events)) for events in told]
+        came[every] = [bytes_of_sums(events) for events in told]
     one = network("float64")
     n_bytes = parameters(one).nbytes * (2 if state == AVERAGED else 1)
     assert sum(came[16]) == 4 * 2 * 3 / 4 * n_bytes  # a ring: 2 (n - 1) / n of the buffer on each of n ranks
