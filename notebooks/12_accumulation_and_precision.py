@@ -4,7 +4,7 @@
 # A step on 256 images needs more memory than there is. Gradients can be added, so do it in parts and update once. What
 # does that save, what does it cost, and how do you notice that the parts were weighed wrongly?
 #
-# *Working through takes 25 to 40 minutes. Running all cells takes about 45 seconds and 700 MB.*
+# *Working through takes 25 to 40 minutes. Running all cells takes about 45 seconds and 720 MB.*
 
 # %%
 import numpy as np
